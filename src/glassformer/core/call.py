@@ -1,0 +1,152 @@
+"""All that one stack's forward pass needs to know besides its tensors, as one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from glassformer.core.cache import CachePlan, KVCache, LayerCache
+from glassformer.core.mask import Mask, Structure
+from glassformer.core.places import Places
+from glassformer.core.tape import Tape
+
+T = TypeVar("T")
+
+
+class HasSite(Protocol):
+    """A part that knows where in the model it stands."""
+
+    @property
+    def site(self) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What an encoder hands a decoder.
+
+    Attributes:
+        states: The encoder's output. *Shape:* (B, S, D).
+        places: Where its tokens stand. *Shape:* (B, S).
+    """
+
+    states: Float[Tensor, "batch source d_model"]
+    places: Places
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """What the queries of one attention may see.
+
+    Attributes:
+        mask: The rule.
+        queries: Where the queries stand.
+        keys: Where the keys stand.
+        structure: What is known of the mask without reading a tensor.
+    """
+
+    mask: Mask
+    queries: Places
+    keys: Places
+    structure: Structure
+    _made: dict[str, Tensor] = field(default_factory=dict)
+
+    @staticmethod
+    def of(mask: Mask, queries: Places, keys: Places) -> Sight:
+        """Return the sight of `queries` on `keys` under `mask`."""
+        return Sight(mask, queries, keys, mask.structure(queries, keys))
+
+    def dense(self) -> Bool[Tensor, "#batch #head query key"]:
+        """Return the mask as a tensor, True = may attend; it is made once."""
+        if "dense" not in self._made:
+            self._made["dense"] = self.mask.dense(self.queries, self.keys)
+        return self._made["dense"]
+
+    def blind(self) -> Bool[Tensor, "#batch #head query 1"]:
+        """Return which queries have nothing to attend to; it is made once."""
+        if "blind" not in self._made:
+            self._made["blind"] = ~self.dense().any(-1, keepdim=True)
+        return self._made["blind"]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Places, mask, cache and tape of ONE stack's forward pass, handed to every part.
+
+    It is made once per stack; `at(i)` is what block i sees: an immutable view, so that a block that is
+    recomputed, or shared between layers, still knows which layer it is.
+
+    Attributes:
+        places: Where this stack's tokens stand.
+        mask: The stack's own rule; a layer intersects it with its window or pattern.
+        memory: Where the encoder's tokens stand, in a decoder.
+        cache: Keys and values of earlier tokens.
+        plan: Where this pass writes in the cache.
+        tape: What is recorded and changed.
+        layer: Index of the block, -1 outside of one.
+    """
+
+    places: Places
+    mask: Mask = field(default_factory=Mask)
+    memory: Places | None = None
+    cache: KVCache | None = None
+    plan: CachePlan | None = None
+    tape: Tape | None = None
+    layer: int = -1
+    _sights: list[tuple[str, Sight]] = field(default_factory=list)
+    _made: dict[Hashable, Any] = field(default_factory=dict)
+
+    def at(self, layer: int) -> Call:
+        """Return what block `layer` sees; sights and tables stay shared."""
+        return replace(self, layer=layer)
+
+    @property
+    def keys(self) -> Places:
+        """Where the keys of self-attention stand: the new tokens, and the cache's."""
+        return self.places if self.plan is None else self.plan.keys
+
+    @property
+    def layer_cache(self) -> LayerCache | None:
+        """The cache of this block."""
+        return None if self.cache is None else self.cache.layers[self.layer]
+
+    def sight(self, mask: Mask) -> Sight:
+        """Return what self-attention sees under `mask`; made once per rule."""
+        return self._once_per_mask("self", mask, self.keys)
+
+    def memory_sight(self, mask: Mask) -> Sight:
+        """Return what cross-attention sees under `mask`; made once per rule."""
+        assert self.memory is not None, "a decoder with cross-attention gets the memory's places"
+        return self._once_per_mask("memory", mask, self.memory)
+
+    def _once_per_mask(self, of: str, mask: Mask, keys: Places) -> Sight:
+        for which, sight in self._sights:
+            if which == of and sight.mask.same_as(mask):
+                return sight
+        sight = Sight.of(mask, self.places, keys)
+        self._sights.append((of, sight))
+        return sight
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` returned the first time it was asked for under `key` in this pass."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
+
+    def note(self, part: HasSite, name: str, value: Tensor) -> Tensor:
+        """Show a value to the tape; without a tape this is the identity."""
+        if self.tape is None:
+            return value
+        return self.tape.note(f"{part.site}.{name}", value)
+
+    def wants(self, part: HasSite, name: str) -> bool:
+        """True if someone looks at, or changes, that value of the part."""
+        return self.tape is not None and self.tape.wants(f"{part.site}.{name}")
+
+    def changes(self, part: HasSite, name: str) -> bool:
+        """True if someone replaces that value of the part."""
+        return self.tape is not None and self.tape.changes(f"{part.site}.{name}")

@@ -1,0 +1,365 @@
+"""Frozen, strict settings: the whole architecture as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
+
+from glassformer.core.errors import ConfigError, GlassformerError, did_you_mean
+
+
+class _Explaining(type(BaseModel)):  # type: ignore[misc]
+    """Makes `SomeConfig(...)` raise this project's ConfigError in place of pydantic's own error."""
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        try:
+            return super().__call__(*args, **settings)
+        except ValidationError as error:
+            raise _explained(cls, error) from None  # type: ignore[arg-type]
+
+
+class Config(BaseModel, metaclass=_Explaining):
+    """Base of all settings: frozen, no unknown key, no silent conversion.
+
+    Made from Python, types are strict (`"3"` is no number). Made from a file or from `--set`, every value is text and
+    the field's type decides what it means: `1e-3` is a number, `no` is a word where a word is expected.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, Any], where: str = "") -> Self:
+        """Return the settings that a file or a command line spells out as text.
+
+        Args:
+            settings: Nested names and texts.
+            where: Prefix of the names in error messages, such as "training".
+
+        Raises:
+            ConfigError: An unknown name (with the nearest known one), or a value of the wrong kind.
+        """
+        try:
+            return cls.model_validate(settings, strict=False)
+        except ValidationError as error:
+            raise _explained(cls, error, where) from None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _none_from_text(cls, value: Any, info: Any) -> Any:
+        """The texts `none` and `null` mean None, where None is possible and "none" is not a choice by itself."""
+        if value in ("none", "null"):
+            annotation = cls.model_fields[info.field_name].annotation
+            if type(None) in _alternatives(annotation) and "none" not in _words(annotation):
+                return None
+        return value
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _words(annotation: Any) -> tuple[Any, ...]:
+    literals = [alternative for alternative in _alternatives(annotation) if get_origin(alternative) is Literal]
+    return tuple(word for literal in literals for word in get_args(literal))
+
+
+def _fields_at(schema: type[BaseModel], path: Sequence[int | str]) -> Mapping[str, FieldInfo]:
+    """The fields that may stand at a path of settings."""
+    for name in path:
+        if isinstance(name, int) or name not in schema.model_fields:
+            continue
+        options: list[Any] = list(_alternatives(schema.model_fields[name].annotation))
+        options += [inner for option in options for inner in get_args(option)]
+        inner_schemas = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+        if inner_schemas:
+            schema = inner_schemas[0]
+    return schema.model_fields
+
+
+def _explained(schema: type[BaseModel], error: ValidationError, where: str = "") -> GlassformerError:
+    """One ConfigError that lists everything pydantic found, in words for a user."""
+    lines = []
+    for problem in error.errors():
+        cause = problem.get("ctx", {}).get("error")
+        path = problem["loc"]
+        name = ".".join(str(step) for step in ((where, *path) if where else path))
+        if problem["type"] == "extra_forbidden":
+            known = _fields_at(schema, path[:-1])
+            lines.append(f"{name} is not a setting{did_you_mean(str(path[-1]), known)}")
+        elif isinstance(cause, GlassformerError):
+            lines.append(f"{name}: {cause}" if name else str(cause))
+        elif problem["type"] == "missing":
+            lines.append(f"{name} is missing")
+        else:
+            lines.append(f"{name} is {problem['input']!r}: {_lower_first(problem['msg'])}")
+    return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+class RotaryConfig(Config):
+    """Rotary positions: pairs of a query's or key's numbers are turned by an angle that grows with position.
+
+    Attributes:
+        theta: Base of the geometric series of angles.
+        pairing: Which numbers form a pair: "halves" (i and i + d/2) or "interleaved" (2i and 2i + 1).
+    """
+
+    theta: float = Field(10_000.0, gt=0)
+    pairing: Literal["halves", "interleaved"] = "halves"
+
+
+class PositionConfig(Config):
+    """Positions that are added to the embedding.
+
+    Attributes:
+        kind: "sinusoidal" (the paper's formula), "learned" (a table) or "none".
+        max_positions: Positions a sequence may have; None = as many as you like, which a table cannot offer.
+    """
+
+    kind: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    max_positions: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _table_has_a_size(self) -> Self:
+        if self.kind == "learned" and self.max_positions is None:
+            raise ConfigError("learned positions are a table and need max_positions")
+        return self
+
+
+class NormConfig(Config):
+    """Normalisation of a vector: layer norm, root-mean-square norm, or none at all.
+
+    Attributes:
+        kind: "layer", "rms" or "none".
+        eps: Added to the variance, so that a constant vector does not divide by zero.
+        bias: Whether layer norm adds a learned offset.
+    """
+
+    kind: Literal["layer", "rms", "none"] = "layer"
+    eps: float = Field(1e-5, gt=0)
+    bias: bool = True
+
+
+class InputConfig(Config):
+    """From token ids to the residual stream.
+
+    Attributes:
+        vocab_size: Number of token ids, V.
+        d_model: Width of the residual stream, D.
+        scale: Multiply the embedding by sqrt(D), as the paper does.
+        positions: What is added for the place of a token.
+        n_types: Number of token types (BERT's segments); 0 = none.
+        norm: Applied to the sum (BERT); None = not.
+        dropout: Share of the sum's numbers that training sets to zero.
+    """
+
+    vocab_size: int = Field(ge=1)
+    d_model: int = Field(ge=1)
+    scale: bool = False
+    positions: PositionConfig = PositionConfig()
+    n_types: int = Field(0, ge=0)
+    norm: NormConfig | None = None
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+
+class AttentionConfig(Config):
+    """Multi-head attention.
+
+    Attributes:
+        n_heads: Number of query heads, H.
+        n_kv_heads: Number of key/value heads, K; H must be a multiple of it.
+        d_head: Width of a head, E; K, E and H are free of d_model.
+        scale: Factor of the scores: "sqrt" = 1/sqrt(E), "d_k" = 1/E, "none" = 1, or a number.
+        bias: Whether q, k and v have an offset.
+        out_bias: Whether the output projection has one.
+        dropout: Share of the weights that training sets to zero.
+        rotary: Turn q and k by their positions.
+        window: Positions to either side that stay visible; None = all.
+        kernel: HOW it is computed; never changes a result. "auto" takes the first that can.
+    """
+
+    n_heads: int = Field(ge=1)
+    n_kv_heads: int = Field(ge=1)
+    d_head: int = Field(ge=1)
+    scale: Literal["sqrt", "d_k", "none"] | float = "sqrt"
+    bias: bool = True
+    out_bias: bool = True
+    dropout: float = Field(0.0, ge=0, lt=1)
+    rotary: RotaryConfig | None = None
+    window: int | None = Field(None, ge=1)
+    kernel: str = "auto"
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Self:
+        if self.n_heads % self.n_kv_heads:
+            divisors = [n for n in range(1, self.n_heads + 1) if self.n_heads % n == 0]
+            raise ConfigError(
+                f"n_heads is {self.n_heads} and n_kv_heads {self.n_kv_heads}: query heads are shared out evenly, so "
+                f"n_kv_heads must be one of {divisors}"
+            )
+        if self.rotary is not None and self.d_head % 2:
+            raise ConfigError(f"d_head is {self.d_head}: rotary positions turn pairs of numbers, so it must be even")
+        return self
+
+
+class FeedForwardConfig(Config):
+    """The position-wise network.
+
+    Attributes:
+        d_ff: Its inner width, F.
+        activation: "relu", "gelu", "gelu_tanh" or "silu".
+        gated: Multiply the activation with a second projection (GLU variants).
+        bias: Whether its projections have offsets.
+        dropout: Share of the inner numbers that training sets to zero.
+    """
+
+    d_ff: int = Field(ge=1)
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    gated: bool = False
+    bias: bool = True
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+
+class BlockConfig(Config):
+    """One layer: attention, cross-attention in a decoder, feed-forward, each with its residual and norm.
+
+    Attributes:
+        attention: Self-attention.
+        cross_attention: Attention on the encoder's output; None = this layer has none.
+        feed_forward: The position-wise network.
+        norm: Which norm.
+        norm_place: "post" norm(x + f(x)), as in the paper, or "pre" x + f(norm(x)).
+        residual: Whether x is added at all (switch it off to see what it is for).
+        parallel: Attention and feed-forward read the same norm and are added together (PaLM).
+        dropout: Share of each sublayer's output that training sets to zero.
+    """
+
+    attention: AttentionConfig
+    cross_attention: AttentionConfig | None = None
+    feed_forward: FeedForwardConfig
+    norm: NormConfig = NormConfig()
+    norm_place: Literal["pre", "post"] = "post"
+    residual: bool = True
+    parallel: bool = False
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _parallel_is_pre(self) -> Self:
+        if self.parallel and (self.norm_place == "post" or self.cross_attention is not None):
+            raise ConfigError("parallel blocks read one norm before both sublayers: norm_place=pre, no cross-attention")
+        return self
+
+
+class StackConfig(Config):
+    """An encoder or a decoder: input, blocks, final norm.
+
+    Attributes:
+        input: From token ids to the residual stream.
+        blocks: The layers from first to last; each says all about itself, so "layer 5 differs" needs no flag.
+        final_norm: Norm after the last block; None = not.
+        causal: Whether a token sees only itself and what stands before it.
+    """
+
+    input: InputConfig
+    blocks: tuple[BlockConfig, ...] = Field(min_length=1)
+    final_norm: NormConfig | None = None
+    causal: bool = False
+
+
+class HeadConfig(Config):
+    """From the residual stream to a score for every token.
+
+    Attributes:
+        vocab_size: Number of scores, V.
+        tied: Use the input embedding of the stack it reads as its weight.
+        bias: Whether it adds an offset.
+    """
+
+    vocab_size: int = Field(ge=1)
+    tied: bool = True
+    bias: bool = False
+
+
+class InitRule(Config):
+    """How one kind of matrix is drawn.
+
+    Attributes:
+        kind: "xavier" U(-a, a) with a = gain sqrt(6 / (fan_in + fan_out)); "xavier_normal" the same variance, normal;
+            "normal" N(0, std^2); "truncated_normal" the same cut at two std; "zeros".
+        std: Standard deviation of the normal kinds; "d_model" = D^-1/2.
+        gain: Factor of the Xavier kinds.
+        depth_scaled: Divide by sqrt(number of residual additions in the stack), so that the sum keeps its size.
+    """
+
+    kind: Literal["xavier", "xavier_normal", "normal", "truncated_normal", "zeros"] = "xavier"
+    std: Literal["d_model"] | float = 0.02
+    gain: float = Field(1.0, gt=0)
+    depth_scaled: bool = False
+
+
+class InitConfig(Config):
+    """The table of initial values, by the role of a matrix; norms start at 1, offsets at 0.
+
+    Attributes:
+        embedding: Token, type and learned position tables.
+        linear: Projections inside a sublayer (q, k, v, feed-forward in).
+        residual: Projections that write to the residual stream (attention out, feed-forward out).
+        head: The output head, when it is not tied.
+    """
+
+    embedding: InitRule = InitRule(kind="normal", std="d_model")
+    linear: InitRule = InitRule()
+    residual: InitRule = InitRule()
+    head: InitRule = InitRule()
+
+
+class TransformerConfig(Config):
+    """A whole model: an encoder, a decoder, or both, and a head.
+
+    Attributes:
+        encoder: Reads the source; alone, it is the model.
+        decoder: Writes; alone, it is the model.
+        head: Scores for every token; None = the model returns hidden states.
+        share_embeddings: Encoder and decoder use one token table.
+        init: How the parameters are drawn.
+    """
+
+    encoder: StackConfig | None = None
+    decoder: StackConfig | None = None
+    head: HeadConfig | None = None
+    share_embeddings: bool = False
+    init: InitConfig = InitConfig()
+
+    @model_validator(mode="after")
+    def _stacks_fit(self) -> Self:
+        stacks = [stack for stack in (self.encoder, self.decoder) if stack is not None]
+        if not stacks:
+            raise ConfigError("a Transformer needs an encoder, a decoder, or both")
+        crossed = self.decoder is not None and any(b.cross_attention is not None for b in self.decoder.blocks)
+        if self.decoder is not None and crossed != (self.encoder is not None):
+            raise ConfigError("a decoder has cross-attention if and only if there is an encoder to look at")
+        if self.encoder is not None and any(b.cross_attention is not None for b in self.encoder.blocks):
+            raise ConfigError("an encoder has no cross-attention")
+        if len({stack.input.d_model for stack in stacks}) > 1:
+            raise ConfigError("encoder and decoder must have the same d_model")
+        if self.share_embeddings and len({stack.input.vocab_size for stack in stacks}) > 1:
+            raise ConfigError("encoder and decoder can share a token table only if their vocab_size is equal")
+        if self.head is not None and self.head.tied and self.head.vocab_size != stacks[-1].input.vocab_size:
+            raise ConfigError(
+                f"a tied head has the embedding's vocab_size {stacks[-1].input.vocab_size}, not {self.head.vocab_size}"
+            )
+        return self
+
+    @property
+    def output_stack(self) -> StackConfig:
+        """The stack whose states the head reads: the decoder, if there is one."""
+        stack = self.decoder or self.encoder
+        assert stack is not None, "checked when the config was made"
+        return stack

@@ -1,0 +1,160 @@
+"""Who may attend to whom: a lazy predicate over places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.places import NO_TOKEN, Places
+
+
+class Structure(Enum):
+    """What is known of a mask without reading a tensor; anything but GENERAL needs plain places on both sides."""
+
+    FULL = "full"
+    CAUSAL = "causal"
+    WINDOWED = "windowed"
+    GENERAL = "general"
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """A rule that says which keys a query may attend to. True means "may attend", everywhere.
+
+    A query attends to a key iff their segments are equal and not -1, and (if causal) key position <= query
+    position, and (if window) |query position - key position| < window, and `allow` agrees. A query with nothing
+    to attend to gets zeros, forward and backward.
+
+    Attributes:
+        causal: Hide keys that stand after the query. It compares positions, never corners of a matrix, so
+            it is right for cached and chunked queries too.
+        window: Number of positions to either side that stay visible, the query's own included; None = all.
+        allow: Further restriction over the slots themselves. *Shape:* (T, S), (B, T, S) or (B, H, T, S).
+    """
+
+    causal: bool = False
+    window: int | None = None
+    allow: Bool[Tensor, "..."] | None = None
+
+    def __post_init__(self) -> None:
+        if self.window is not None and self.window < 1:
+            raise ConfigError(f"window is {self.window}; a query must at least see itself (window >= 1)")
+        if self.allow is not None and (self.allow.dtype != torch.bool or self.allow.ndim not in (2, 3, 4)):
+            raise DataError(
+                f"allow has type {self.allow.dtype} and shape {tuple(self.allow.shape)}; it must be bool and (T, S), "
+                "(B, T, S) or (B, H, T, S), True = may attend; see mask_from() for other kinds of mask"
+            )
+
+    def __and__(self, other: Mask) -> Mask:
+        """Return the intersection: a key is visible iff both masks show it."""
+        windows = [mask.window for mask in (self, other) if mask.window is not None]
+        allows = [_four(mask.allow) for mask in (self, other) if mask.allow is not None]
+        return Mask(
+            causal=self.causal or other.causal,
+            window=min(windows, default=None),
+            allow=None if not allows else allows[0] if len(allows) == 1 else allows[0] & allows[1],
+        )
+
+    def same_as(self, other: Mask) -> bool:
+        """True if both are the same rule; `allow` is compared by identity, never by content."""
+        return self.causal == other.causal and self.window == other.window and self.allow is other.allow
+
+    def structure(self, queries: Places, keys: Places) -> Structure:
+        """Return what is known of this mask between two places without reading a tensor."""
+        if self.allow is not None or not (queries.plain and keys.plain):
+            return Structure.GENERAL
+        if not self.causal and self.window is None:
+            return Structure.FULL
+        if queries.length != keys.length:
+            return Structure.GENERAL
+        return Structure.CAUSAL if self.window is None else Structure.WINDOWED
+
+    def dense(self, queries: Places, keys: Places) -> Bool[Tensor, "#batch #head query key"]:
+        """Return the mask as a tensor, True = may attend.
+
+        Args:
+            queries: Where the queries stand. *Shape:* (B, T).
+            keys: Where the keys stand. *Shape:* (B, S).
+
+        Raises:
+            DataError: `allow` does not fit the two lengths.
+        """
+        segment, other = queries.segment.unsqueeze(-1), keys.segment.unsqueeze(-2)  # (B, T, 1), (B, 1, S)
+        seen = (segment == other) & (segment != NO_TOKEN)
+        if self.causal or self.window is not None:
+            distance = queries.position.unsqueeze(-1) - keys.position.unsqueeze(-2)  # (B, T, S)
+            if self.causal:
+                seen = seen & (distance >= 0)
+            if self.window is not None:
+                seen = seen & (distance.abs() < self.window)
+        seen = seen.unsqueeze(1)  # (B, 1, T, S)
+        if self.allow is None:
+            return seen
+        allow = _four(self.allow)
+        batch = max(queries.segment.shape[0], keys.segment.shape[0])
+        fits = allow.shape[-2:] == seen.shape[-2:] and (batch == 1 or allow.shape[0] in (1, batch))
+        if not fits:
+            raise DataError(
+                f"allow has shape {tuple(self.allow.shape)} but the batch is {batch}, the queries {queries.length} and "
+                f"the keys {keys.length}: it must be (T, S), (B, T, S) or (B, H, T, S)"
+            )
+        return seen & allow
+
+
+def mask_from(values: Tensor) -> Bool[Tensor, "..."]:
+    """Turn another library's "True/1/0.0 = attend" mask into a boolean one, or refuse it.
+
+    Accepted are bool (True = attend), integers 0 and 1 (1 = attend) and floats that are to be ADDED to scores, so
+    that every entry is 0 or -inf (or the type's most negative number). A float mask of zeros and ones is refused:
+    added to scores it would leave the padding visible without a word.
+
+    Args:
+        values: The foreign mask, any shape.
+
+    Raises:
+        DataError: The values fit none of these.
+    """
+    if values.dtype == torch.bool:
+        return values
+    if not values.is_floating_point():
+        if bool(((values == 0) | (values == 1)).all()):
+            return values == 1
+        raise DataError(f"an integer mask may hold 0 (hidden) and 1 (attend) only; it holds {_odd(values, (0, 1))}")
+    hidden = values <= torch.finfo(values.dtype).min
+    if bool((hidden | (values == 0)).all()):
+        return ~hidden
+    raise DataError(
+        f"a float mask is added to the scores, so it may hold 0 (attend) and -inf (hidden) only; it holds "
+        f"{_odd(values, (0,))}. If 1 means attend, pass mask == 1"
+    )
+
+
+def mask_from_ignored(ignored: Bool[Tensor, "..."]) -> Bool[Tensor, "..."]:
+    """Turn a "True = ignore" mask (such as torch's key_padding_mask) into "True = may attend".
+
+    Raises:
+        DataError: `ignored` is not boolean, so its polarity cannot be known.
+    """
+    if ignored.dtype != torch.bool:
+        raise DataError(f"ignored has type {ignored.dtype}; only a bool mask says for certain what it ignores")
+    return ~ignored
+
+
+def _four(allow: Bool[Tensor, "..."]) -> Bool[Tensor, "#batch #head query key"]:
+    """(T, S), (B, T, S) and (B, H, T, S) alike as four dimensions."""
+    if allow.ndim == 2:
+        return allow[None, None]
+    return allow.unsqueeze(1) if allow.ndim == 3 else allow
+
+
+def _odd(values: Tensor, known: tuple[int, ...]) -> float:
+    """The first value that is none of the known ones."""
+    rest = torch.ones_like(values, dtype=torch.bool)
+    for value in known:
+        rest &= values != value
+    return float(values[rest][0])

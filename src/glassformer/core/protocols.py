@@ -1,0 +1,85 @@
+"""What a room may expect of another without knowing how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.core.call import Sight
+from glassformer.core.mask import Structure
+
+
+class TokenStream(Protocol):
+    """Turns the ids of ONE sequence into text as they arrive; emits only whole characters."""
+
+    def push(self, token: int) -> str:
+        """Take one more id; return the text that is now certain (possibly empty)."""
+        ...
+
+    def finish(self) -> str:
+        """Return what is still held back; an unfinished character becomes U+FFFD."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back.
+
+    `encode` adds no special tokens and never makes one out of user text; a special id that the vocabulary
+    does not have is None (a character language model has neither begin nor end).
+    """
+
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def pad_id(self) -> int | None: ...
+    @property
+    def bos_id(self) -> int | None: ...
+    @property
+    def eos_id(self) -> int | None: ...
+    @property
+    def unk_id(self) -> int | None: ...
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of `text`, without special tokens."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of `ids`, special tokens left out."""
+        ...
+
+    def label(self, token: int) -> str:
+        """Return one token as a person should read it (`'<bos>'`, `'\\n'`, `'a'`)."""
+        ...
+
+    def stream(self) -> TokenStream:
+        """Return a fresh incremental decoder, one for each sequence."""
+        ...
+
+
+class AttentionKernel(Protocol):
+    """HOW attention is computed; every kernel equals the reference and none changes a result."""
+
+    @property
+    def name(self) -> str: ...
+
+    def refuses(self, structure: Structure, soft_cap: float | None) -> str | None:
+        """Return why this kernel cannot compute such an attention, or None; decided from static facts only."""
+        ...
+
+    def attend(
+        self,
+        q: Float[Tensor, "batch head query d_head"],
+        k: Float[Tensor, "batch kv_head key d_head"],
+        v: Float[Tensor, "batch kv_head key d_value"],
+        sight: Sight,
+        *,
+        bias: Float[Tensor, "#batch #head query key"] | None = None,
+        scale: float = 1.0,
+        soft_cap: float | None = None,
+        dropout: float = 0.0,
+    ) -> Float[Tensor, "batch head query d_value"]:
+        """Return softmax(scale q k^T + bias) v under `sight`; zeros where a query sees nothing."""
+        ...

@@ -1,0 +1,49 @@
+"""Attention by torch's fused kernel."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from glassformer.core.call import Sight
+from glassformer.core.mask import Structure
+
+
+class SdpaKernel:
+    """torch's scaled_dot_product_attention: never holds the T x S weights, and skips what a causal flag hides."""
+
+    name = "sdpa"
+
+    def refuses(self, structure: Structure, soft_cap: float | None) -> str | None:
+        """It has no soft cap."""
+        return None if soft_cap is None else "torch's fused kernel has no soft cap"
+
+    def attend(
+        self,
+        q: Float[Tensor, "batch head query d_head"],
+        k: Float[Tensor, "batch kv_head key d_head"],
+        v: Float[Tensor, "batch kv_head key d_value"],
+        sight: Sight,
+        *,
+        bias: Float[Tensor, "#batch #head query key"] | None = None,
+        scale: float = 1.0,
+        soft_cap: float | None = None,
+        dropout: float = 0.0,
+    ) -> Float[Tensor, "batch head query d_value"]:
+        """Return the attention's output; see `AttentionKernel`."""
+        causal = sight.structure is Structure.CAUSAL
+        grouped = q.shape[1] != k.shape[1]
+        if bias is None and (causal or sight.structure is Structure.FULL):
+            return F.scaled_dot_product_attention(
+                q, k, v, is_causal=causal, scale=scale, dropout_p=dropout, enable_gqa=grouped
+            )
+        # A query that sees nothing is shown everything and its output is then cleared: not every backend of
+        # the fused kernel promises zeros, and none promises finite gradients.
+        opened = sight.dense() | sight.blind()
+        mask = opened if bias is None else bias.to(q.dtype).masked_fill(~opened, -torch.inf)
+        out = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, scale=scale, dropout_p=dropout, enable_gqa=grouped
+        )
+        return out.masked_fill(sight.blind(), 0.0)

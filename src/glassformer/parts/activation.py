@@ -1,0 +1,27 @@
+"""What makes a feed-forward network more than one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """Return GELU in the tanh approximation, as GPT-2 computes it.
+
+    y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+
+    Source: Hendrycks and Gimpel 2016, arXiv:1606.08415, section 2.
+    """
+    return F.gelu(x, approximate="tanh")
+
+
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,  # max(0, x)
+    "gelu": F.gelu,  # x Phi(x), Phi the normal distribution function
+    "gelu_tanh": gelu_tanh,
+    "silu": F.silu,  # x / (1 + exp(-x)), also called swish
+}
+"""The activations by the name the config uses."""

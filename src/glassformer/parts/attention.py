@@ -1,0 +1,142 @@
+"""Multi-head attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glassformer.core.call import Call, Sight
+from glassformer.core.config import AttentionConfig
+from glassformer.core.mask import Mask
+from glassformer.kernels.attend import score_factor
+from glassformer.kernels.reference import attention_scores, attention_weights, mix
+from glassformer.kernels.registry import choose_kernel, known_kernel
+from glassformer.parts.part import Matrix, Part, linear_matrices
+from glassformer.parts.position import rotary_angles, rotate
+
+
+class Attention(Part):
+    """Each position asks (q), all visible positions answer (k) and give (v); several heads do so side by side.
+
+    head_h = softmax(scale q_h k_g^T) v_g over the visible keys, with g = h // (H / K);
+    y = W_o concat(head_1 .. head_H) + b_o.
+
+    Self-attention makes q, k and v from one x by one matrix. Cross-attention makes q from the decoder's x, and k and v
+    from the encoder's output. K = H is the paper's multi-head attention, K = 1 multi-query, between them grouped.
+
+    Args:
+        config: Heads, scale, offsets, dropout, rotary, window, kernel.
+        d_model: Width of the residual stream, D.
+        cross: Whether keys and values come from a memory.
+
+    Raises:
+        ConfigError: The kernel's name is unknown.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2; grouped heads: Ainslie et al. 2023, arXiv:2305.13245.
+    """
+
+    notes = {  # noqa: RUF012
+        "q": "B H T E",
+        "k": "B K S E",
+        "v": "B K S E",
+        "scores": "B H T S",
+        "weights": "B H T S",
+        "heads": "B H T E",
+        "output": "B T D",
+    }
+
+    def __init__(self, config: AttentionConfig, d_model: int, *, cross: bool = False) -> None:
+        super().__init__()
+        known_kernel(config.kernel)
+        self.config = config
+        self.mask = Mask(window=config.window)
+        self.scale = score_factor(config.scale, config.d_head)
+        self.cross = cross
+        q_size, kv_size = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+        self.sizes = [q_size, kv_size, kv_size]
+        if cross:
+            self.q = nn.Linear(d_model, q_size, bias=config.bias)
+            self.kv = nn.Linear(d_model, 2 * kv_size, bias=config.bias)
+        else:
+            self.qkv = nn.Linear(d_model, q_size + 2 * kv_size, bias=config.bias)
+        self.output = nn.Linear(q_size, d_model, bias=config.out_bias)
+
+    def matrices(self) -> Iterator[Matrix]:
+        """Yield q, k, v and the output projection; each has its own fan, also where one matrix holds all three."""
+        if self.cross:
+            yield from linear_matrices("q", self.q, "linear")
+            yield from self._slices(("k", "v"), self.kv, self.sizes[1:])
+        else:
+            yield from self._slices(("q", "k", "v"), self.qkv, self.sizes)
+        yield from linear_matrices("output", self.output, "residual")
+
+    def _slices(self, names: tuple[str, ...], layer: nn.Linear, sizes: list[int]) -> Iterator[Matrix]:
+        for name, weight in zip(names, layer.weight.split(sizes), strict=True):
+            yield Matrix(f"{name}.weight", weight, "linear")
+        if layer.bias is not None:
+            for name, bias in zip(names, layer.bias.split(sizes), strict=True):
+                yield Matrix(f"{name}.bias", bias, "offset")
+
+    def forward(
+        self, x: Float[Tensor, "batch query d_model"], call: Call, memory: Tensor | None = None
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Return what each position takes from those it sees.
+
+        Args:
+            x: The residual stream, normed where the block says so. *Shape:* (B, T, D).
+            call: Places, mask, cache, tape.
+            memory: The encoder's output, in cross-attention. *Shape:* (B, S, D).
+        """
+        if self.cross:
+            sight = call.memory_sight(self.mask)
+            q, k, v = self._cross_qkv(x, call, memory)
+        else:
+            sight = call.sight(call.mask & self.mask)
+            q, k, v = self._self_qkv(x, call)
+        heads = call.note(self, "heads", self._mix(q, k, v, sight, call))  # (B, H, T, E)
+        joined = heads.transpose(1, 2).flatten(2)  # (B, T, H * E)
+        return call.note(self, "output", self.output(joined))
+
+    def _self_qkv(self, x: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = (self._heads(part) for part in self.qkv(x).split(self.sizes, dim=-1))
+        if self.config.rotary is not None:
+            rotary, d_head = self.config.rotary, self.config.d_head
+            angles = call.once(("rotary", rotary, d_head), lambda: rotary_angles(call.places.position, d_head, rotary))
+            q, k = rotate(q, angles, rotary), rotate(k, angles, rotary)
+        q, k, v = call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
+        if call.layer_cache is not None:
+            assert call.plan is not None, "a call with a cache has a plan"
+            k, v = call.layer_cache.write(k, v, call.plan)
+        return q, k, v
+
+    def _cross_qkv(self, x: Tensor, call: Call, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        q = call.note(self, "q", self._heads(self.q(x)))
+        cache = call.layer_cache
+        if cache is not None and cache.cross is not None:
+            k, v = cache.cross
+        else:
+            assert memory is not None, "cross-attention without a memory"
+            k, v = (self._heads(part) for part in self.kv(memory).chunk(2, dim=-1))
+            if cache is not None:
+                cache.cross = (k, v)
+        return q, call.note(self, "k", k), call.note(self, "v", v)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.config.d_head)).transpose(1, 2)  # (B, T, H * E) -> (B, H, T, E)
+
+    def _mix(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight, call: Call) -> Tensor:
+        """The attention itself. Who looks at scores or weights gets the equation's own; the output is still the
+        kernel's, unless they are replaced: then the equation goes on from the replacement."""
+        patched = call.changes(self, "scores") or call.changes(self, "weights")
+        if patched or call.wants(self, "scores") or call.wants(self, "weights"):
+            scores = call.note(self, "scores", attention_scores(q, k, scale=self.scale))
+            weights = call.note(self, "weights", attention_weights(scores, sight))
+            if patched:
+                return mix(weights, v)
+        dropout = self.config.dropout if self.training else 0.0
+        kernel = choose_kernel(self.config.kernel, sight.structure)
+        return kernel.attend(q, k, v, sight, scale=self.scale, dropout=dropout)
+
+

@@ -1,0 +1,81 @@
+"""One layer: sublayers, each wrapped in its residual and its norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from glassformer.core.call import Call
+from glassformer.core.config import BlockConfig
+from glassformer.parts.attention import Attention
+from glassformer.parts.feed_forward import FeedForward
+from glassformer.parts.norm import build_norm
+from glassformer.parts.part import Part
+
+
+class Block(Part):
+    """Attention, cross-attention in a decoder, feed-forward.
+
+        post-norm:  x = norm(x + f(x))                    pre-norm:  x = x + f(norm(x))
+        parallel:   n = norm(x);  x = x + attention(n) + feed_forward(n)
+
+    Post-norm is the paper's and wants a warm-up: its gradient at the last layers is large at the start. Pre-norm leaves
+    a clean path from the loss to every layer and needs a final norm after the last block.
+
+    Args:
+        config: The sublayers and how they are joined.
+        d_model: Width of the residual stream, D.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; pre-norm: Xiong et al. 2020, arXiv:2002.04745;
+    parallel: Chowdhery et al. 2022, arXiv:2204.02311, section 2.
+    """
+
+    notes = {"residual": "B T D"}  # noqa: RUF012
+
+    def __init__(self, config: BlockConfig, d_model: int) -> None:
+        super().__init__()
+        self.pre = config.norm_place == "pre"
+        self.residual, self.parallel, self.dropout = config.residual, config.parallel, config.dropout
+        self.attention = Attention(config.attention, d_model)
+        self.attention_norm = build_norm(config.norm, d_model)
+        self.cross_attention: Attention | None = None
+        self.cross_attention_norm: Part | None = None
+        if config.cross_attention is not None:
+            self.cross_attention = Attention(config.cross_attention, d_model, cross=True)
+            self.cross_attention_norm = build_norm(config.norm, d_model)
+        self.feed_forward = FeedForward(config.feed_forward, d_model)
+        self.feed_forward_norm = None if config.parallel else build_norm(config.norm, d_model)
+
+    def forward(
+        self, x: Float[Tensor, "batch length d_model"], call: Call, memory: Tensor | None = None
+    ) -> Float[Tensor, "batch length d_model"]:
+        """Return the residual stream after this layer.
+
+        Args:
+            x: The residual stream before it. *Shape:* (B, T, D).
+            call: Places, mask, cache, tape.
+            memory: The encoder's output, in a decoder. *Shape:* (B, S, D).
+        """
+        if self.feed_forward_norm is None:
+            normed = self.attention_norm(x)
+            x = self._add(x, self.attention(normed, call) + self.feed_forward(normed, call))
+            return call.note(self, "residual", x)
+        x = self._sublayer(x, self.attention_norm, lambda h: self.attention(h, call))
+        if self.cross_attention is not None and self.cross_attention_norm is not None:
+            cross = self.cross_attention
+            x = self._sublayer(x, self.cross_attention_norm, lambda h: cross(h, call, memory))
+        x = self._sublayer(x, self.feed_forward_norm, lambda h: self.feed_forward(h, call))
+        return call.note(self, "residual", x)
+
+    def _sublayer(self, x: Tensor, norm: Part, f: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.pre:
+            return self._add(x, f(norm(x)))
+        out: Tensor = norm(self._add(x, f(x)))
+        return out
+
+    def _add(self, x: Tensor, change: Tensor) -> Tensor:
+        change = F.dropout(change, self.dropout, self.training)
+        return x + change if self.residual else change

@@ -1,0 +1,45 @@
+"""From the residual stream to a score for every token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from glassformer.core.config import HeadConfig
+from glassformer.parts.embedding import Embedding
+from glassformer.parts.part import Matrix, Part
+
+
+class Head(Part):
+    """One score a token: logits = W x + b; softmax of them is the next token's distribution.
+
+    Tied, W IS the embedding table: one tensor, counted, stored and updated once.
+
+    Args:
+        config: Vocabulary, tie, offset.
+        d_model: Width of the residual stream, D.
+        embedding: The table to use when the head is tied.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.4; tying: Press and Wolf 2016, arXiv:1608.05859.
+    """
+
+    def __init__(self, config: HeadConfig, d_model: int, embedding: Embedding) -> None:
+        super().__init__()
+        self.tied = config.tied
+        self.weight = embedding.weight if config.tied else nn.Parameter(torch.empty(config.vocab_size, d_model))
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.bias else None
+
+    def matrices(self) -> Iterator[Matrix]:
+        """Yield the matrix, unless it is the embedding's, and the offset."""
+        if not self.tied:
+            yield Matrix("weight", self.weight, "head")
+        if self.bias is not None:
+            yield Matrix("bias", self.bias, "offset")
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
+        """Return the scores of every token. *Shape:* (..., V)."""
+        return F.linear(x, self.weight, self.bias)

@@ -1,0 +1,131 @@
+"""Positions: tables added to the embedding, and rotations of queries and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.core.config import PositionConfig, RotaryConfig
+from glassformer.core.places import Places
+from glassformer.parts.part import Matrix, Part
+
+
+def frequencies(d: int, theta: float, device: torch.device | str | None = None) -> Float[Tensor, "pairs"]:
+    """Return how fast each pair of numbers turns: theta^(-2i/d) radians a position, i = 0 .. ceil(d/2) - 1.
+
+    Args:
+        d: Number of numbers, which go in pairs.
+        theta: Base of the series; the slowest pair needs about 2 pi theta positions for a turn.
+        device: Where the tensor lives.
+    """
+    return theta ** (-torch.arange(0, d, 2, device=device, dtype=torch.float32) / d)
+
+
+def sinusoid(
+    positions: Int[Tensor, "batch length"], d_model: int, theta: float = 10_000.0
+) -> Float[Tensor, "batch length d_model"]:
+    """Return the paper's positions: sines and cosines of geometrically growing wave length.
+
+    PE(p, 2i) = sin(p theta^(-2i/D)),  PE(p, 2i+1) = cos(p theta^(-2i/D)).
+
+    The sine and cosine of a pair share their frequency, so a shift by k is one rotation of every pair: a linear
+    map that does not depend on p. An odd D ends with a sine of its own.
+
+    Args:
+        positions: *Shape:* (B, T).
+        d_model: Width of the residual stream, D.
+        theta: Base of the wave lengths.
+
+    Returns:
+        *Shape:* (B, T, D), float32.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
+    """
+    angle = positions.unsqueeze(-1).float() * frequencies(d_model, theta, positions.device)  # (B, T, ceil(D/2))
+    pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (B, T, ceil(D/2), 2)
+    return pairs.flatten(-2)[..., :d_model]
+
+
+class Sinusoidal(Part):
+    """The paper's positions as a part; nothing is learned and no length is too long."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+
+    def forward(self, places: Places) -> Float[Tensor, "#batch length d_model"]:
+        """Return what is added at each place. *Shape:* (B, T, D)."""
+        return sinusoid(places.position, self.d_model)
+
+
+class Learned(Part):
+    """A table with one learned vector for every position.
+
+    Source: Gehring et al. 2017, arXiv:1705.03122, section 3.1.
+    """
+
+    def __init__(self, max_positions: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(max_positions, d_model))
+
+    def matrices(self) -> Iterator[Matrix]:
+        """Yield the table."""
+        yield Matrix("weight", self.weight, "embedding")
+
+    def forward(self, places: Places) -> Float[Tensor, "#batch length d_model"]:
+        """Return what is added at each place. *Shape:* (B, T, D)."""
+        return nn.functional.embedding(places.position, self.weight)
+
+
+def build_positions(config: PositionConfig, d_model: int) -> Sinusoidal | Learned | None:
+    """Return the positions that a config describes; None for none."""
+    if config.kind == "none":
+        return None
+    if config.kind == "sinusoidal":
+        return Sinusoidal(d_model)
+    assert config.max_positions is not None, "checked when the config was made"
+    return Learned(config.max_positions, d_model)
+
+
+def rotary_angles(
+    positions: Int[Tensor, "batch length"], d_head: int, config: RotaryConfig
+) -> tuple[Float[Tensor, "batch 1 length pairs"], Float[Tensor, "batch 1 length pairs"]]:
+    """Return cosine and sine of every pair's angle, position times theta^(-2i/E).
+
+    Args:
+        positions: *Shape:* (B, T).
+        d_head: Width of a head, E.
+        config: Base of the angles.
+
+    Returns:
+        Cosines and sines. *Shape:* (B, 1, T, E/2), float32.
+    """
+    angle = positions[:, None, :, None].float() * frequencies(d_head, config.theta, positions.device)
+    return angle.cos(), angle.sin()
+
+
+def rotate(
+    x: Float[Tensor, "batch head length d_head"], angles: tuple[Tensor, Tensor], config: RotaryConfig
+) -> Float[Tensor, "batch head length d_head"]:
+    """Turn each pair of numbers of a query or key by its position's angle.
+
+    (a, b) -> (a cos - b sin, a sin + b cos). The dot product of a turned query and a turned key depends on the
+    difference of their positions only.
+
+    Args:
+        x: Queries or keys. *Shape:* (B, H, T, E).
+        angles: From `rotary_angles`.
+        config: Which numbers form a pair. Weights made for one pairing are wrong for the other from position 1 on.
+
+    Source: Su et al. 2021, arXiv:2104.09864, equation 34 (interleaved); "halves" is the pairing of LLaMA checkpoints
+    in the reference library's format.
+    """
+    cos, sin = (angle.to(x.dtype) for angle in angles)
+    if config.pairing == "halves":
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)

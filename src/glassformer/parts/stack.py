@@ -1,0 +1,88 @@
+"""A stack of blocks: an encoder or a decoder."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.core.cache import KVCache
+from glassformer.core.call import Call, Memory
+from glassformer.core.config import StackConfig
+from glassformer.core.mask import Mask
+from glassformer.core.places import Places
+from glassformer.core.tape import Tape
+from glassformer.parts.block import Block
+from glassformer.parts.embedding import Input
+from glassformer.parts.norm import build_norm
+from glassformer.parts.part import Part
+
+
+class Stack(Part):
+    """Input, blocks, final norm: the same class is an encoder and a decoder.
+
+    x_0 = input(tokens);  x_i = block_i(x_{i-1});  output = final_norm(x_n), zero where there is no token.
+
+    Args:
+        config: The input, every block, the final norm, and whether a token sees what stands after it.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, figure 1.
+    """
+
+    notes = {"output": "B T D"}  # noqa: RUF012
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.mask = Mask(causal=config.causal)
+        d_model = config.input.d_model
+        self.input = Input(config.input)
+        self.blocks = nn.ModuleList(Block(block, d_model) for block in config.blocks)
+        self.final_norm = build_norm(config.final_norm, d_model) if config.final_norm else None
+
+    def forward(
+        self,
+        inputs: Tensor,
+        places: Places | None,
+        *,
+        types: Int[Tensor, "batch length"] | None = None,
+        memory: Memory | None = None,
+        cache: KVCache | None = None,
+        tape: Tape | None = None,
+    ) -> tuple[Float[Tensor, "batch length d_model"], Places]:
+        """Return the states of the last block, and where they stand.
+
+        Args:
+            inputs: Token ids (B, T) or ready embeddings (B, T, D).
+            places: Where they stand; None = no padding, going on from the cache if there is one.
+            types: Token types. *Shape:* (B, T).
+            memory: The encoder's output, in a decoder.
+            cache: Keys and values of earlier tokens.
+            tape: What is recorded and changed.
+        """
+        plan = None if cache is None else cache.plan(places, inputs.shape[1])
+        if plan is not None:
+            places = plan.queries
+        elif places is None:
+            places = Places.full(inputs.shape[1], inputs.device)
+        call = Call(places, self.mask, memory.places if memory else None, cache, plan, tape)
+        x = self.input(inputs, call, types)
+        for layer, block in enumerate(self.blocks):
+            x = block(x, call.at(layer), memory.states if memory else None)
+        if self.final_norm is not None:
+            x = self.final_norm(x)
+        if not places.plain:
+            x = x.masked_fill(~places.is_token.unsqueeze(-1), 0.0)
+        return call.note(self, "output", x), places
+
+    def new_cache(self, batch_size: int, capacity: int, *, dtype: torch.dtype | None = None) -> KVCache:
+        """Return an empty cache for this stack.
+
+        Args:
+            batch_size: Number of rows.
+            capacity: Number of tokens a row can hold.
+            dtype: Type of the stored keys and values; the embedding's when None.
+        """
+        weight = self.input.embedding.weight
+        shapes = [(block.attention.n_kv_heads, block.attention.d_head) for block in self.config.blocks]
+        return KVCache(shapes, batch_size, capacity, device=weight.device, dtype=dtype or weight.dtype)

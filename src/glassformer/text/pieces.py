@@ -1,0 +1,96 @@
+"""What a vocabulary says: the bytes of each token, and which characters it can encode."""
+
+from __future__ import annotations
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers
+
+from glassformer.core.errors import CheckpointError, UnsupportedError
+
+
+def byte_symbols() -> tuple[str, ...]:
+    """Return the printable character that a byte-level vocabulary writes for each of the 256 bytes.
+
+    A vocabulary file holds text, not bytes, so every byte gets a character: printable ones of Latin-1 stand
+    for themselves, the others are moved to U+0100 and up (a space is written as 'Ġ').
+
+    Source: Radford et al. 2019 (GPT-2), `bytes_to_unicode` of the released code.
+    """
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    moved = [byte for byte in range(256) if byte not in printable]
+    return tuple(chr(byte if byte in printable else 0x100 + moved.index(byte)) for byte in range(256))
+
+
+def special_ids(backend: tokenizers.Tokenizer) -> dict[str, int]:
+    """Return the id of each special token by its name."""
+    added = backend.get_added_tokens_decoder()
+    return {token.content: index for index, token in added.items() if token.special}
+
+
+def token_pieces(backend: tokenizers.Tokenizer) -> tuple[bytes, ...]:
+    """Return the UTF-8 bytes of each token, by id; special tokens and unused ids stand for none.
+
+    Text is the concatenation of pieces, whatever their order, so decoding at once and decoding as ids arrive
+    cannot differ. Both spellings that have this property are known: whole characters and byte symbols.
+
+    Raises:
+        UnsupportedError: The model is not a BPE, or its decoder has neither spelling.
+        CheckpointError: A byte-level vocabulary lacks a byte, so that some text would vanish.
+    """
+    if not isinstance(backend.model, models.BPE):
+        kind = type(backend.model).__name__
+        raise UnsupportedError(f"a tokenizer of model {kind} cannot be used; use one whose model is a BPE")
+    if isinstance(backend.decoder, decoders.ByteLevel):
+        return _by_id(backend, _byte_values(backend))
+    if isinstance(backend.decoder, decoders.Fuse):
+        return _by_id(backend, None)
+    kind = type(backend.decoder).__name__
+    raise UnsupportedError(f"a tokenizer with decoder {kind} cannot be used; use one with ByteLevel or Fuse")
+
+
+def alphabet(backend: tokenizers.Tokenizer) -> frozenset[str] | None:
+    """Return the only characters that can be encoded, or None if all can."""
+    if isinstance(backend.decoder, decoders.ByteLevel) or backend.model.unk_token is not None:
+        return None
+    special = special_ids(backend)
+    return frozenset(token for token in backend.get_vocab() if len(token) == 1 and token not in special)
+
+
+def symbols_stand_alone(backend: tokenizers.Tokenizer) -> bool:
+    """Return whether every symbol of a text gets its id regardless of its neighbours.
+
+    Only then may a long text be cut anywhere and encoded in parts. A token of two symbols, a normaliser, or a
+    space put before every text would make the cut show.
+    """
+    splitter = backend.pre_tokenizer
+    if isinstance(splitter, pre_tokenizers.ByteLevel):
+        splits_only = not splitter.add_prefix_space
+    else:
+        splits_only = splitter is None
+    special = special_ids(backend)
+    one_symbol = all(len(token) == 1 for token in backend.get_vocab() if token not in special)
+    return one_symbol and splits_only and backend.normalizer is None
+
+
+def _byte_values(backend: tokenizers.Tokenizer) -> dict[str, int]:
+    """Return the byte of each symbol, having made sure that the vocabulary holds all 256."""
+    values = {symbol: byte for byte, symbol in enumerate(byte_symbols())}
+    for symbol, byte in values.items():
+        if backend.token_to_id(symbol) is None:
+            raise CheckpointError(
+                f"the byte-level vocabulary lacks the byte 0x{byte:02X} (written {symbol!r}), one of the 256 it"
+                " needs; build or export the tokenizer again"
+            )
+    return values
+
+
+def _by_id(backend: tokenizers.Tokenizer, byte_of: dict[str, int] | None) -> tuple[bytes, ...]:
+    vocabulary = backend.get_vocab(with_added_tokens=True)
+    added = backend.get_added_tokens_decoder()
+    pieces = [b""] * (max(vocabulary.values(), default=-1) + 1)
+    for token, index in vocabulary.items():
+        if index in added:  # written as it is, never in byte symbols
+            pieces[index] = b"" if added[index].special else token.encode()
+        else:
+            pieces[index] = token.encode() if byte_of is None else bytes(byte_of[symbol] for symbol in token)
+    return tuple(pieces)
