@@ -108,9 +108,7 @@ class KneserNey:
             numbers = longer
         counts.append(occurrences)
         contexts = [1, *map(len, codes)]
-        levels = [
-            Level.from_counts(c, n, vocab_size, m) for c, n, m in zip(codes, counts, contexts, strict=False)
-        ]
+        levels = [Level.from_counts(c, n, vocab_size, m) for c, n, m in zip(codes, counts, contexts, strict=False)]
         return cls(levels, vocab_size)
 
     def log_probabilities(self, history_ids: Sequence[int], ids: Sequence[int]) -> np.ndarray:

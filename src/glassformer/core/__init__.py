@@ -1,0 +1,1 @@
+"""The vocabulary of the project: settings, places, mask, cache, call, tape. No nn.Module."""

@@ -38,14 +38,21 @@ class CachePlan:
 class LayerCache:
     """Keys and values of one layer, preallocated; one spare slot at the end takes what is not a token."""
 
-    def __init__(self, keys: Float[Tensor, "batch kv_head slot d_head"], values: Float[Tensor, "batch kv_head slot d_head"]):
+    def __init__(
+        self,
+        keys: Float[Tensor, "batch kv_head slot d_head"],
+        values: Float[Tensor, "batch kv_head slot d_head"],
+    ):
         self.keys = keys
         self.values = values
         self.cross: tuple[Tensor, Tensor] | None = None
         """The memory's keys and values, written once a sentence by the cross-attention."""
 
     def write(
-        self, k: Float[Tensor, "batch kv_head query d_head"], v: Float[Tensor, "batch kv_head query d_head"], plan: CachePlan
+        self,
+        k: Float[Tensor, "batch kv_head query d_head"],
+        v: Float[Tensor, "batch kv_head query d_head"],
+        plan: CachePlan,
     ) -> tuple[Tensor, Tensor]:
         """Store new keys and values, and return all that a query may look at. *Shapes:* (B, K, S, E)."""
         if torch.is_grad_enabled() and k.requires_grad:
@@ -62,8 +69,8 @@ class KVCache:
     """The cache of one stack; it belongs to the caller, never to a module.
 
     Real tokens are written compacted (slot = the row's length + rank among its real tokens), so padding on
-    either side costs no slot. Writing is repeatable until `advance`: a forward pass that is run twice gives the
-    same result twice.
+    either side costs no slot. Writing is repeatable until `advance`: a forward pass that is run twice gives
+    the same result twice.
 
     Args:
         shapes: For each layer its number of key/value heads and its d_head.
@@ -89,7 +96,10 @@ class KVCache:
         for heads, d_head in shapes:
             size = (batch_size, heads, capacity + 1, d_head)
             self.layers.append(
-                LayerCache(torch.zeros(size, device=device, dtype=dtype), torch.zeros(size, device=device, dtype=dtype))
+                LayerCache(
+                    torch.zeros(size, device=device, dtype=dtype),
+                    torch.zeros(size, device=device, dtype=dtype),
+                )
             )
         self.position = torch.zeros(batch_size, capacity + 1, dtype=torch.long, device=device)
         self.segment = torch.full((batch_size, capacity + 1), NO_TOKEN, device=device)
@@ -115,17 +125,21 @@ class KVCache:
             width: Number of new slots, T.
 
         Raises:
-            DataError: The new tokens do not fit.
+            DataError: The new tokens do not fit, or are not as many rows as the cache has.
         """
         if places is None:
             places = self._following(width)
+        if places.position.shape[0] not in (1, self.batch_size):
+            raise DataError(f"{places.position.shape[0]} rows of places for a cache of {self.batch_size} rows")
         fresh = self.extent == 0 and places.plain
         real = places.is_token.expand(self.batch_size, -1)  # (B, T)
         count = real.sum(1)
         if self.extent + width > self.capacity:
             fullest = int((self.length + count).max())
             if fullest > self.capacity:
-                raise DataError(f"{fullest} tokens do not fit a cache of {self.capacity}; make it larger or truncate it")
+                raise DataError(
+                    f"{fullest} tokens do not fit a cache of {self.capacity}; make it larger or truncate it"
+                )
         slots = torch.where(real, self.length.unsqueeze(1) + real.long().cumsum(1) - 1, self.capacity)
         rows = torch.arange(self.batch_size, device=slots.device).unsqueeze(1)
         self.position[rows, slots] = places.position.expand(self.batch_size, -1)
@@ -165,7 +179,11 @@ class KVCache:
         self.length = torch.tensor(lengths, device=self.length.device)
 
     def select(self, rows: Sequence[int]) -> None:
-        """Keep only the given rows, in that order; the others' memory is freed."""
+        """Keep only the given rows, in that order; the others' memory is freed.
+
+        Raises:
+            DataError: There is no such row, or none is left.
+        """
         self._gather(rows)
         index = torch.tensor(rows, device=self.length.device)
         for layer in self.layers:
@@ -173,12 +191,21 @@ class KVCache:
                 layer.cross = (layer.cross[0][index], layer.cross[1][index])
 
     def reorder(self, rows: Sequence[int]) -> None:
-        """Let row i go on from row `rows[i]`, within the same sentence: the cross cache stays as it is."""
+        """Let row i go on from row `rows[i]`, within the same sentence: the cross cache stays as it is.
+
+        Raises:
+            DataError: There is no such row, or not one is named for each.
+        """
         if len(rows) != self.batch_size:
             raise DataError(f"{len(rows)} rows for a cache of {self.batch_size}; use select to change their number")
         self._gather(rows)
 
     def _gather(self, rows: Sequence[int]) -> None:
+        if not rows:
+            raise DataError("a cache needs at least one row; none is left")
+        for row in rows:
+            if not 0 <= row < self.batch_size:
+                raise DataError(f"there is no row {row} in a cache of {self.batch_size} rows")
         index = torch.tensor(rows, dtype=torch.long, device=self.length.device)
         for layer in self.layers:
             layer.keys, layer.values = layer.keys[index], layer.values[index]

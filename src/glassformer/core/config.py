@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic.fields import FieldInfo
 
 from glassformer.core.errors import ConfigError, GlassformerError, did_you_mean
 
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)  # the same class, by its public way
 
-class _Explaining(type(BaseModel)):  # type: ignore[misc]
+
+class _Explaining(ModelMetaclass):
     """Makes `SomeConfig(...)` raise this project's ConfigError in place of pydantic's own error."""
 
-    def __call__(cls, *args: Any, **settings: Any) -> Any:
+    def __call__(cls, *args: Any, **settings: Any) -> Any:  # noqa: N805 - a class is what it makes
         try:
             return super().__call__(*args, **settings)
         except ValidationError as error:
@@ -25,8 +29,9 @@ class _Explaining(type(BaseModel)):  # type: ignore[misc]
 class Config(BaseModel, metaclass=_Explaining):
     """Base of all settings: frozen, no unknown key, no silent conversion.
 
-    Made from Python, types are strict (`"3"` is no number). Made from a file or from `--set`, every value is text and
-    the field's type decides what it means: `1e-3` is a number, `no` is a word where a word is expected.
+    Made from Python, types are strict (`"3"` is no number). Made from a file or from `--set`, every value is
+    text and the field's type decides what it means: `1e-3` is a number, `no` is a word where a word is
+    expected.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -50,7 +55,7 @@ class Config(BaseModel, metaclass=_Explaining):
     @field_validator("*", mode="before")
     @classmethod
     def _none_from_text(cls, value: Any, info: Any) -> Any:
-        """The texts `none` and `null` mean None, where None is possible and "none" is not a choice by itself."""
+        """The texts `none` and `null` mean None where None is possible and "none" is not a choice itself."""
         if value in ("none", "null"):
             annotation = cls.model_fields[info.field_name].annotation
             if type(None) in _alternatives(annotation) and "none" not in _words(annotation):
@@ -67,17 +72,31 @@ def _words(annotation: Any) -> tuple[Any, ...]:
     return tuple(word for literal in literals for word in get_args(literal))
 
 
-def _fields_at(schema: type[BaseModel], path: Sequence[int | str]) -> Mapping[str, FieldInfo]:
-    """The fields that may stand at a path of settings."""
-    for name in path:
-        if isinstance(name, int) or name not in schema.model_fields:
-            continue
-        options: list[Any] = list(_alternatives(schema.model_fields[name].annotation))
-        options += [inner for option in options for inner in get_args(option)]
-        inner_schemas = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
-        if inner_schemas:
-            schema = inner_schemas[0]
-    return schema.model_fields
+def _located(schema: type[BaseModel], path: Sequence[int | str]) -> tuple[list[str], list[str]]:
+    """The names that lead to a setting, and the names that may stand where the last one does.
+
+    pydantic also puts the alternative of a union that it tried ("float") in the path; no user wrote that.
+    """
+    names: list[str] = []
+    known = list(schema.model_fields)
+    inside: type[BaseModel] | None = schema
+    for step in path:
+        if isinstance(step, int):
+            names.append(str(step))
+        elif inside is not None:
+            names.append(step)
+            known = list(inside.model_fields)
+            field = inside.model_fields.get(step)
+            inside = None if field is None else _schema_in(field.annotation)
+    return names, known
+
+
+def _schema_in(annotation: Any) -> type[BaseModel] | None:
+    """The settings that a field holds, also in a tuple or beside None."""
+    for option in (annotation, *get_args(annotation)):
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            return option
+    return None
 
 
 def _explained(schema: type[BaseModel], error: ValidationError, where: str = "") -> GlassformerError:
@@ -85,17 +104,16 @@ def _explained(schema: type[BaseModel], error: ValidationError, where: str = "")
     lines = []
     for problem in error.errors():
         cause = problem.get("ctx", {}).get("error")
-        path = problem["loc"]
-        name = ".".join(str(step) for step in ((where, *path) if where else path))
+        path, known = _located(schema, problem["loc"])
+        name = ".".join([where, *path] if where else path)
         if problem["type"] == "extra_forbidden":
-            known = _fields_at(schema, path[:-1])
-            lines.append(f"{name} is not a setting{did_you_mean(str(path[-1]), known)}")
+            lines.append(f"{name} is not a setting{did_you_mean(path[-1], known)}")
         elif isinstance(cause, GlassformerError):
             lines.append(f"{name}: {cause}" if name else str(cause))
         elif problem["type"] == "missing":
             lines.append(f"{name} is missing")
         else:
-            lines.append(f"{name} is {problem['input']!r}: {_lower_first(problem['msg'])}")
+            lines.append(f"{name or schema.__name__} is {problem['input']!r}: {_lower_first(problem['msg'])}")
     return ConfigError("\n".join(dict.fromkeys(lines)))
 
 
@@ -181,7 +199,7 @@ class AttentionConfig(Config):
         out_bias: Whether the output projection has one.
         dropout: Share of the weights that training sets to zero.
         rotary: Turn q and k by their positions.
-        window: Positions to either side that stay visible; None = all.
+        window: A query sees the keys fewer than this many positions away, itself included; None = all.
         kernel: HOW it is computed; never changes a result. "auto" takes the first that can.
     """
 
@@ -201,8 +219,8 @@ class AttentionConfig(Config):
         if self.n_heads % self.n_kv_heads:
             divisors = [n for n in range(1, self.n_heads + 1) if self.n_heads % n == 0]
             raise ConfigError(
-                f"n_heads is {self.n_heads} and n_kv_heads {self.n_kv_heads}: query heads are shared out evenly, so "
-                f"n_kv_heads must be one of {divisors}"
+                f"n_heads is {self.n_heads} and n_kv_heads {self.n_kv_heads}: query heads are shared out "
+                f"evenly, so n_kv_heads must be one of {divisors}"
             )
         if self.rotary is not None and self.d_head % 2:
             raise ConfigError(f"d_head is {self.d_head}: rotary positions turn pairs of numbers, so it must be even")
@@ -253,7 +271,11 @@ class BlockConfig(Config):
     @model_validator(mode="after")
     def _parallel_is_pre(self) -> Self:
         if self.parallel and (self.norm_place == "post" or self.cross_attention is not None):
-            raise ConfigError("parallel blocks read one norm before both sublayers: norm_place=pre, no cross-attention")
+            raise ConfigError(
+                f"parallel is true with norm_place={self.norm_place} and "
+                f"{'no' if self.cross_attention is None else 'a'} cross-attention: a parallel block has "
+                "one norm before both of its sublayers; it needs norm_place=pre and no cross-attention"
+            )
         return self
 
 
@@ -268,9 +290,15 @@ class StackConfig(Config):
     """
 
     input: InputConfig
-    blocks: tuple[BlockConfig, ...] = Field(min_length=1)
+    blocks: tuple[BlockConfig, ...]
     final_norm: NormConfig | None = None
     causal: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_block(self) -> Self:
+        if not self.blocks:
+            raise ConfigError("blocks is empty; a stack needs at least one")
+        return self
 
 
 class HeadConfig(Config):
@@ -291,15 +319,16 @@ class InitRule(Config):
     """How one kind of matrix is drawn.
 
     Attributes:
-        kind: "xavier" U(-a, a) with a = gain sqrt(6 / (fan_in + fan_out)); "xavier_normal" the same variance, normal;
-            "normal" N(0, std^2); "truncated_normal" the same cut at two std; "zeros".
-        std: Standard deviation of the normal kinds; "d_model" = D^-1/2.
+        kind: "xavier" U(-a, a) with a = gain sqrt(6 / (fan_in + fan_out)); "xavier_normal" the same variance,
+            normal; "normal" N(0, std^2); "truncated_normal" the same cut at two std; "zeros".
+        std: Standard deviation of the normal kinds (before the cut, when truncated); "d_model" = D^-1/2.
         gain: Factor of the Xavier kinds.
-        depth_scaled: Divide by sqrt(number of residual additions in the stack), so that the sum keeps its size.
+        depth_scaled: Divide by sqrt(number of residual additions in the stack), so that the sum keeps its
+            size.
     """
 
     kind: Literal["xavier", "xavier_normal", "normal", "truncated_normal", "zeros"] = "xavier"
-    std: Literal["d_model"] | float = 0.02
+    std: Literal["d_model"] | Annotated[float, Field(ge=0)] = 0.02
     gain: float = Field(1.0, gt=0)
     depth_scaled: bool = False
 
@@ -318,6 +347,15 @@ class InitConfig(Config):
     linear: InitRule = InitRule()
     residual: InitRule = InitRule()
     head: InitRule = InitRule()
+
+    @model_validator(mode="after")
+    def _depth_belongs_to_sublayers(self) -> Self:
+        if self.embedding.depth_scaled or self.head.depth_scaled:
+            raise ConfigError(
+                "depth_scaled is for the projections that are added up layer by layer: set it in linear or "
+                "residual, not in embedding or head"
+            )
+        return self
 
 
 class TransformerConfig(Config):
@@ -348,14 +386,27 @@ class TransformerConfig(Config):
         if self.encoder is not None and any(b.cross_attention is not None for b in self.encoder.blocks):
             raise ConfigError("an encoder has no cross-attention")
         if len({stack.input.d_model for stack in stacks}) > 1:
-            raise ConfigError("encoder and decoder must have the same d_model")
+            widths = [stack.input.d_model for stack in stacks]
+            raise ConfigError(f"the encoder's d_model is {widths[0]}, the decoder's {widths[1]}: they must be equal")
         if self.share_embeddings and len({stack.input.vocab_size for stack in stacks}) > 1:
-            raise ConfigError("encoder and decoder can share a token table only if their vocab_size is equal")
+            sizes = [stack.input.vocab_size for stack in stacks]
+            raise ConfigError(
+                f"the encoder's vocab_size is {sizes[0]}, the decoder's {sizes[1]}: they can share a token "
+                "table only if it is equal; set share_embeddings=false"
+            )
         if self.head is not None and self.head.tied and self.head.vocab_size != stacks[-1].input.vocab_size:
             raise ConfigError(
-                f"a tied head has the embedding's vocab_size {stacks[-1].input.vocab_size}, not {self.head.vocab_size}"
+                f"the head's vocab_size is {self.head.vocab_size}, its embedding's "
+                f"{stacks[-1].input.vocab_size}: a tied head needs them equal; set tied=false"
             )
         return self
+
+    @property
+    def kind(self) -> Literal["encoder_decoder", "encoder", "decoder"]:
+        """Which stacks there are."""
+        if self.decoder is None:
+            return "encoder"
+        return "decoder" if self.encoder is None else "encoder_decoder"
 
     @property
     def output_stack(self) -> StackConfig:

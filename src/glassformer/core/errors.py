@@ -26,8 +26,12 @@ class UnsupportedError(GlassformerError):
     """Something that exists as a notion but is not offered in this combination."""
 
 
+class DivergenceError(GlassformerError):
+    """Training produced a number that is not finite; what was learned before is kept."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"` for the nearest known name, else the list of all known names.
+    """Return `"; did you mean 'x'?"` for the nearest known name, else the list of the known names.
 
     Args:
         name: What the user wrote.
@@ -37,4 +41,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; known: {', '.join(names)}" if names else ""
+    if not names:
+        return ""
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return f"; known: {', '.join(names[:20])}{more}"

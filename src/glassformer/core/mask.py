@@ -14,7 +14,7 @@ from glassformer.core.places import NO_TOKEN, Places
 
 
 class Structure(Enum):
-    """What is known of a mask without reading a tensor; anything but GENERAL needs plain places on both sides."""
+    """What is known of a mask without reading a tensor; all but GENERAL need plain places on both sides."""
 
     FULL = "full"
     CAUSAL = "causal"
@@ -27,8 +27,8 @@ class Mask:
     """A rule that says which keys a query may attend to. True means "may attend", everywhere.
 
     A query attends to a key iff their segments are equal and not -1, and (if causal) key position <= query
-    position, and (if window) |query position - key position| < window, and `allow` agrees. A query with nothing
-    to attend to gets zeros, forward and backward.
+    position, and (if window) |query position - key position| < window, and `allow` agrees. A query with
+    nothing to attend to gets zeros, forward and backward.
 
     Attributes:
         causal: Hide keys that stand after the query. It compares positions, never corners of a matrix, so
@@ -39,25 +39,28 @@ class Mask:
 
     causal: bool = False
     window: int | None = None
-    allow: Bool[Tensor, "..."] | None = None
+    allow: Bool[Tensor, " ..."] | None = None
 
     def __post_init__(self) -> None:
         if self.window is not None and self.window < 1:
             raise ConfigError(f"window is {self.window}; a query must at least see itself (window >= 1)")
         if self.allow is not None and (self.allow.dtype != torch.bool or self.allow.ndim not in (2, 3, 4)):
             raise DataError(
-                f"allow has type {self.allow.dtype} and shape {tuple(self.allow.shape)}; it must be bool and (T, S), "
-                "(B, T, S) or (B, H, T, S), True = may attend; see mask_from() for other kinds of mask"
+                f"allow has type {self.allow.dtype} and shape {tuple(self.allow.shape)}; it must be bool and "
+                "(T, S), (B, T, S) or (B, H, T, S), True = may attend; see mask_from() for other masks"
             )
 
     def __and__(self, other: Mask) -> Mask:
-        """Return the intersection: a key is visible iff both masks show it."""
+        """Return the intersection: a key is visible iff both masks show it.
+
+        Raises:
+            DataError: Both have an `allow`, and their shapes do not fit each other.
+        """
         windows = [mask.window for mask in (self, other) if mask.window is not None]
-        allows = [_four(mask.allow) for mask in (self, other) if mask.allow is not None]
         return Mask(
             causal=self.causal or other.causal,
             window=min(windows, default=None),
-            allow=None if not allows else allows[0] if len(allows) == 1 else allows[0] & allows[1],
+            allow=_both(self.allow, other.allow),
         )
 
     def same_as(self, other: Mask) -> bool:
@@ -100,18 +103,18 @@ class Mask:
         fits = allow.shape[-2:] == seen.shape[-2:] and (batch == 1 or allow.shape[0] in (1, batch))
         if not fits:
             raise DataError(
-                f"allow has shape {tuple(self.allow.shape)} but the batch is {batch}, the queries {queries.length} and "
-                f"the keys {keys.length}: it must be (T, S), (B, T, S) or (B, H, T, S)"
+                f"allow has shape {tuple(self.allow.shape)} but the batch is {batch}, the queries "
+                f"{queries.length} and the keys {keys.length}: it must be (T, S), (B, T, S) or (B, H, T, S)"
             )
         return seen & allow
 
 
-def mask_from(values: Tensor) -> Bool[Tensor, "..."]:
+def mask_from(values: Tensor) -> Bool[Tensor, " ..."]:
     """Turn another library's "True/1/0.0 = attend" mask into a boolean one, or refuse it.
 
-    Accepted are bool (True = attend), integers 0 and 1 (1 = attend) and floats that are to be ADDED to scores, so
-    that every entry is 0 or -inf (or the type's most negative number). A float mask of zeros and ones is refused:
-    added to scores it would leave the padding visible without a word.
+    Accepted are bool (True = attend), integers 0 and 1 (1 = attend) and floats that are to be ADDED to
+    scores, so that every entry is 0 or -inf (or the type's most negative number). A float mask of zeros and
+    ones is refused: added to scores it would leave the padding visible without a word.
 
     Args:
         values: The foreign mask, any shape.
@@ -122,19 +125,21 @@ def mask_from(values: Tensor) -> Bool[Tensor, "..."]:
     if values.dtype == torch.bool:
         return values
     if not values.is_floating_point():
-        if bool(((values == 0) | (values == 1)).all()):
+        known = (values == 0) | (values == 1)
+        if bool(known.all()):
             return values == 1
-        raise DataError(f"an integer mask may hold 0 (hidden) and 1 (attend) only; it holds {_odd(values, (0, 1))}")
+        raise DataError(f"an integer mask may hold 0 (hidden) and 1 (attend) only; it holds {values[~known][0].item()}")
     hidden = values <= torch.finfo(values.dtype).min
-    if bool((hidden | (values == 0)).all()):
+    known = hidden | (values == 0)
+    if bool(known.all()):
         return ~hidden
     raise DataError(
         f"a float mask is added to the scores, so it may hold 0 (attend) and -inf (hidden) only; it holds "
-        f"{_odd(values, (0,))}. If 1 means attend, pass mask == 1"
+        f"{values[~known][0].item()}. If 1 means attend, pass mask == 1"
     )
 
 
-def mask_from_ignored(ignored: Bool[Tensor, "..."]) -> Bool[Tensor, "..."]:
+def mask_from_ignored(ignored: Bool[Tensor, " ..."]) -> Bool[Tensor, " ..."]:
     """Turn a "True = ignore" mask (such as torch's key_padding_mask) into "True = may attend".
 
     Raises:
@@ -145,16 +150,21 @@ def mask_from_ignored(ignored: Bool[Tensor, "..."]) -> Bool[Tensor, "..."]:
     return ~ignored
 
 
-def _four(allow: Bool[Tensor, "..."]) -> Bool[Tensor, "#batch #head query key"]:
+def _four(allow: Bool[Tensor, " ..."]) -> Bool[Tensor, "#batch #head query key"]:
     """(T, S), (B, T, S) and (B, H, T, S) alike as four dimensions."""
     if allow.ndim == 2:
         return allow[None, None]
     return allow.unsqueeze(1) if allow.ndim == 3 else allow
 
 
-def _odd(values: Tensor, known: tuple[int, ...]) -> float:
-    """The first value that is none of the known ones."""
-    rest = torch.ones_like(values, dtype=torch.bool)
-    for value in known:
-        rest &= values != value
-    return float(values[rest][0])
+def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    """The intersection of two restrictions; a single one stays the same tensor: masks are known by it."""
+    if a is None or b is None:
+        return b if a is None else a
+    try:
+        return _four(a) & _four(b)
+    except RuntimeError:
+        raise DataError(
+            f"two masks of shapes {tuple(a.shape)} and {tuple(b.shape)} cannot both hold: each must be "
+            "(T, S), (B, T, S) or (B, H, T, S) of the same queries and keys"
+        ) from None

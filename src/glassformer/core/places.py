@@ -20,8 +20,8 @@ class Places:
     """Position and segment of every slot of a batch of sequences.
 
     `position[b, t]` counts from the first token of its segment; `segment[b, t]` says which document of its
-    row a token belongs to, or -1 for no token. A slot without a token has position 0. With these two, padding on
-    either side, packed documents, ring buffers and chunked prefill need no special case anywhere else.
+    row a token belongs to, or -1 for no token. A slot without a token has position 0. With these two, padding
+    on either side, packed documents, ring buffers and chunked prefill need no special case anywhere else.
 
     Attributes:
         position: Place within the segment, counted from 0. *Shape:* (B, T), or (1, T) when plain.
@@ -79,7 +79,8 @@ class Places:
             device: Where the tensors live.
 
         Raises:
-            DataError: A length is negative or above `width`, or `side` is neither word.
+            DataError: A length is negative or above `width`, `side` is neither word, or `start` is not one
+                position a row.
         """
         width = max(lengths, default=0) if width is None else width
         if side not in ("right", "left"):
@@ -87,7 +88,9 @@ class Places:
         for row, length in enumerate(lengths):
             if not 0 <= length <= width:
                 raise DataError(f"row {row} has length {length}, outside 0..{width} (the width of the batch)")
-        if start is None and all(length == width for length in lengths):
+        if start is not None and len(start) != len(lengths):
+            raise DataError(f"start has {len(start)} positions for {len(lengths)} rows; give one a row")
+        if not any(start or ()) and all(length == width for length in lengths):
             return Places.full(width, device)
         count = torch.tensor(lengths, device=device).unsqueeze(1)  # (B, 1)
         slot = torch.arange(width, device=device).unsqueeze(0)  # (1, T)
@@ -107,8 +110,8 @@ class Places:
         """
         if keep.dtype != torch.bool or keep.ndim != 2:
             raise DataError(
-                f"keep has type {keep.dtype} and shape {tuple(keep.shape)}; it must be a bool tensor (batch, length),"
-                " True = a token stands here"
+                f"keep has type {keep.dtype} and shape {tuple(keep.shape)}; it must be a bool tensor "
+                "(batch, length), True = a token stands here"
             )
         rank = keep.long().cumsum(1) - 1
         return Places(torch.where(keep, rank, 0), torch.where(keep, 0, NO_TOKEN))

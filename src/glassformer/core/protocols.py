@@ -66,7 +66,7 @@ class AttentionKernel(Protocol):
     def name(self) -> str: ...
 
     def refuses(self, structure: Structure, soft_cap: float | None) -> str | None:
-        """Return why this kernel cannot compute such an attention, or None; decided from static facts only."""
+        """Return why this kernel cannot compute such an attention, or None; only static facts decide."""
         ...
 
     def attend(

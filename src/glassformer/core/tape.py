@@ -60,7 +60,7 @@ class Tape:
         detach: Keep values without their gradient graph.
 
     Raises:
-        ConfigError: A pattern matches no site.
+        ConfigError: A pattern matches no site, or `keep` is neither word.
     """
 
     def __init__(
@@ -72,6 +72,8 @@ class Tape:
         keep: Literal["last", "all"] = "last",
         detach: bool = True,
     ) -> None:
+        if keep not in ("last", "all"):
+            raise ConfigError(f"keep is {keep!r}; a tape keeps the 'last' value of a site or 'all' of them")
         names = [site.name for site in model.sites()]
         self.recorded = frozenset(name for pattern in patterns for name in _matching(pattern, names))
         changes: dict[str, tuple[Callable[[Tensor], Tensor], ...]] = {}

@@ -1,0 +1,1 @@
+"""Model families as data: presets, and later the maps of foreign checkpoints."""

@@ -47,5 +47,6 @@ TINY = ModelArguments(
 SMALL = PAPER_BASE.model_copy(update={"n_layers": 2, "d_model": 128, "n_heads": 4, "d_ff": 512})
 
 PRESETS: Mapping[str, ModelArguments] = {"paper-base": PAPER_BASE, "tiny": TINY, "small": SMALL}
-"""`paper-base`: 6 layers, 512, 8 heads, 2048, dropout 0.1. `small`: the same with 2 layers of 128, to start with.
+"""`paper-base`: 6 layers, 512, 8 heads, 2048, dropout 0.1. `small`: the same with 2 layers of 128, to start
+with.
 `tiny`: a decoder-only model of 2 layers of 64."""

@@ -1,0 +1,1 @@
+"""How attention is computed: pure functions behind one protocol."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -21,8 +23,8 @@ def attention_scores(
 ) -> Float[Tensor, "batch head query key"]:
     """Return how well each query matches each key, before any mask.
 
-    scores = cap(scale q k^T) + bias, with cap(s) = c tanh(s / c), in float32 at least, whatever the type of q: a
-    half-precision product of large vectors would overflow before it is scaled.
+    scores = cap(scale q k^T) + bias, with cap(s) = c tanh(s / c), in float32 at least, whatever the type of
+    q: a half-precision product of large vectors would overflow before it is scaled.
 
     Args:
         q: Queries. *Shape:* (B, H, T, E).
@@ -34,11 +36,13 @@ def attention_scores(
     Returns:
         Scores. *Shape:* (B, H, T, S), float32 or float64.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1; grouped keys: Ainslie et al. 2023, arXiv:2305.13245.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1; grouped keys: Ainslie et al. 2023,
+    arXiv:2305.13245.
     """
     exact = torch.promote_types(q.dtype, torch.float32)
-    with torch.autocast(q.device.type, enabled=False):
-        scores = (q.to(exact) * scale) @ _for_each_query_head(k, q).to(exact).transpose(-2, -1)  # (B, H, T, S)
+    with _as_written(q):
+        keys = _for_each_query_head(k, q).to(exact)
+        scores = (q.to(exact) * scale) @ keys.transpose(-2, -1)  # (B, H, T, S)
         if soft_cap is not None:
             scores = soft_cap * torch.tanh(scores / soft_cap)
         return scores if bias is None else scores + bias
@@ -47,9 +51,10 @@ def attention_scores(
 def attention_weights(
     scores: Float[Tensor, "batch head query key"], sight: Sight
 ) -> Float[Tensor, "batch head query key"]:
-    """Return softmax over the keys a query may see; exactly 0 on all others, and all 0 for a query that sees none.
+    """Return softmax over the keys a query may see.
 
-    weights[t, s] = exp(scores[t, s]) / sum over visible s' of exp(scores[t, s']).
+    weights[t, s] = exp(scores[t, s]) / sum over visible s' of exp(scores[t, s']); exactly 0 on keys that are
+    not visible, and all 0 for a query that sees none.
 
     Args:
         scores: *Shape:* (B, H, T, S).
@@ -66,9 +71,14 @@ def mix(
     weights: Float[Tensor, "batch head query key"], v: Float[Tensor, "batch kv_head key d_value"]
 ) -> Float[Tensor, "batch head query d_value"]:
     """Return the values, averaged with the weights: weights @ v. *Shape:* (B, H, T, E)."""
-    with torch.autocast(v.device.type, enabled=False):
+    with _as_written(v):
         values = _for_each_query_head(v, weights).to(weights.dtype)
         return (weights @ values).to(v.dtype)
+
+
+def _as_written(x: Tensor) -> AbstractContextManager[object]:
+    """No autocast, which would take the products in half precision again; the meta device has none."""
+    return nullcontext() if x.device.type == "meta" else torch.autocast(x.device.type, enabled=False)
 
 
 def _for_each_query_head(x: Tensor, q: Tensor) -> Tensor:

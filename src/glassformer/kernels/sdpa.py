@@ -12,7 +12,7 @@ from glassformer.core.mask import Structure
 
 
 class SdpaKernel:
-    """torch's scaled_dot_product_attention: never holds the T x S weights, and skips what a causal flag hides."""
+    """torch's scaled_dot_product_attention: holds no weights, and skips what a causal flag hides."""
 
     name = "sdpa"
 

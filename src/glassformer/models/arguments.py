@@ -97,8 +97,8 @@ class ModelArguments(Config):
         if self.d_head is None and self.d_model % self.n_heads:
             fitting = [n for n in range(1, min(self.d_model, 256) + 1) if self.d_model % n == 0]
             raise ConfigError(
-                f"d_model {self.d_model} cannot be shared out to n_heads {self.n_heads}: choose n_heads from {fitting}, "
-                "or give d_head"
+                f"d_model {self.d_model} cannot be shared out to n_heads {self.n_heads}: choose n_heads from "
+                f"{fitting}, or give d_head"
             )
         return self
 
@@ -117,7 +117,9 @@ class ModelArguments(Config):
         if self.kind == "encoder":
             return TransformerConfig(encoder=self._stack(vocab_size, causal=False), head=head, init=self.init)
         if self.kind == "decoder":
-            return TransformerConfig(decoder=self._stack(vocab_size, causal=self.causal), head=head, init=self.init)
+            return TransformerConfig(
+                decoder=self._stack(vocab_size, causal=self.causal), head=head, init=self.init
+            )
         return TransformerConfig(
             encoder=self._stack(source, causal=False),
             decoder=self._stack(vocab_size, causal=self.causal, cross=True),
@@ -132,7 +134,10 @@ class ModelArguments(Config):
             attention=self._attention(rotary=self.positions == "rotary"),
             cross_attention=self._attention(rotary=False) if cross else None,
             feed_forward=FeedForwardConfig(
-                d_ff=self.d_ff or 4 * self.d_model, activation=self.activation, gated=self.gated, bias=self.bias
+                d_ff=self.d_ff or 4 * self.d_model,
+                activation=self.activation,
+                gated=self.gated,
+                bias=self.bias,
             ),
             norm=norm,
             norm_place=self.norm_place,

@@ -12,8 +12,8 @@ from torch import Tensor
 class Loss:
     """A sum of losses and how many targets it is over: divided once, by whoever has the last addend.
 
-    The mean of means gives short sentences extra weight: targets with losses {4} and {2, 2, 2} have the mean 2.5, the
-    means 4 and 2 have the mean 3.
+    The mean of means gives short sentences extra weight: targets with losses {4} and {2, 2, 2} have the mean
+    2.5, the means 4 and 2 have the mean 3.
 
     Attributes:
         sum: Total loss in nats. *Shape:* ().

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from collections.abc import Callable
+from typing import Literal, Self, overload
 
 import torch
 from jaxtyping import Float, Int
@@ -10,11 +11,11 @@ from torch import Tensor, nn
 
 from glassformer.core.cache import KVCache
 from glassformer.core.call import Memory
-from glassformer.core.config import TransformerConfig
-from glassformer.core.errors import DataError, UnsupportedError
+from glassformer.core.config import StackConfig, TransformerConfig
+from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.places import Places
 from glassformer.core.tape import Site, Tape
-from glassformer.models.loss import head_loss
+from glassformer.models.loss import IGNORED, head_loss
 from glassformer.models.output import Loss
 from glassformer.parts.head import Head
 from glassformer.parts.init import initialise
@@ -86,11 +87,13 @@ class Transformer(nn.Module):
 
         Raises:
             UnsupportedError: There is no encoder.
-            DataError: An id outside the vocabulary, or more tokens than positions.
+            DataError: Shapes that do not fit, an id outside the vocabulary, or more tokens than positions.
         """
         if self.encoder is None:
-            raise UnsupportedError("this model is decoder-only and has nothing to encode with; call it on the tokens")
-        _check_inputs(self.encoder, inputs, places, None)
+            raise UnsupportedError(
+                "this model is decoder-only and has nothing to encode with; call it on the tokens"
+            )
+        _check_inputs(self.encoder, inputs, places, types, None)
         return Memory(*self.encoder(inputs, places, types=types, tape=tape))
 
     @overload
@@ -144,7 +147,8 @@ class Transformer(nn.Module):
             cache: From `new_cache`; only `cache.advance` makes a step final.
             labels: What each position predicts, -100 = nothing; they are shifted already. *Shape:* (B, T).
             label_smoothing: Mass spread over all tokens, with labels.
-            outputs: "logits" (B, T, V), "last" (B, V) those of each row's last token, "hidden" (B, T, D) states.
+            outputs: "logits" (B, T, V), "last" (B, V) those of each row's last token, "hidden" (B, T, D)
+                states.
             tape: What is recorded and changed.
 
         Returns:
@@ -152,16 +156,25 @@ class Transformer(nn.Module):
 
         Raises:
             UnsupportedError: A part that this kind of model lacks, or misses.
-            DataError: An id outside the vocabulary, or more tokens than positions.
+            DataError: Shapes that do not fit, an id outside the vocabulary, or more tokens than positions.
+            ConfigError: `outputs` is none of its words.
         """
+        if outputs not in ("logits", "last", "hidden"):
+            raise ConfigError(f"outputs is {outputs!r}; it must be 'logits', 'last' or 'hidden'")
         stack = self.output_stack
         if (memory is None) == (self.encoder is not None and self.decoder is not None):
             raise UnsupportedError(
-                "an encoder-decoder needs memory=model.encode(source)" if memory is None else "no encoder, no memory"
+                "an encoder-decoder needs memory=model.encode(source)"
+                if memory is None
+                else "no encoder, no memory"
             )
         if cache is not None and not stack.config.causal:
-            raise UnsupportedError("a cache is for causal stacks: here, earlier tokens would have seen the new ones")
-        _check_inputs(stack, inputs, places, cache)
+            raise UnsupportedError(
+                "a cache is for causal stacks: here, earlier tokens would have seen the new ones"
+            )
+        _check_inputs(stack, inputs, places, types, cache)
+        if memory is not None and memory.states.shape[0] != inputs.shape[0]:
+            raise DataError(f"the memory has {memory.states.shape[0]} rows, the inputs {inputs.shape[0]}")
         x, where = stack(inputs, places, types=types, memory=memory, cache=cache, tape=tape)
         if outputs == "hidden" and labels is None:
             states: Tensor = x
@@ -169,7 +182,7 @@ class Transformer(nn.Module):
         if self.head is None:
             raise UnsupportedError("this model has no head; ask for outputs='hidden'")
         if labels is not None:
-            _check_labels(labels, inputs, self.head.weight.shape[0])
+            _check_labels(labels, inputs, self.head.weight.shape[0], label_smoothing)
             return head_loss(self.head, x, labels, label_smoothing)
         if outputs == "last":
             x = last_token(x, where)
@@ -196,11 +209,19 @@ class Transformer(nn.Module):
         ]
 
     def resize_vocabulary(self, vocab_size: int) -> None:
-        """Grow or shrink the output stack's token table and head; new rows are drawn like the rest, ties stay ties.
+        """Grow or shrink the output stack's token table and head.
+
+        New rows are drawn as widely as the old ones are spread. Ties stay ties: an encoder that shares the
+        table is resized too. The parameters are new ones: make the optimizer afterwards.
 
         Args:
             vocab_size: New number of token ids.
+
+        Raises:
+            ConfigError: It is not positive.
         """
+        if vocab_size < 1:
+            raise ConfigError(f"vocab_size is {vocab_size}; a model needs at least one token")
         embedding = self.output_stack.input.embedding
         embedding.weight = _resized(embedding.weight, vocab_size)
         if self.head is not None:
@@ -211,11 +232,19 @@ class Transformer(nn.Module):
                 bias[:kept] = self.head.bias.detach()[:kept]
                 self.head.bias = nn.Parameter(bias)
         self.config = _with_vocabulary(self.config, vocab_size)
+        for stack, settings in ((self.encoder, self.config.encoder), (self.decoder, self.config.decoder)):
+            if stack is not None and settings is not None:
+                stack.config = settings
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Moving a model from the meta device makes every parameter anew, one by one: tie them again."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if self.head is not None and self.head.tied:
+            self.head.weight = self.output_stack.input.embedding.weight
+        return self
 
 
-def last_token(
-    x: Float[Tensor, "batch length d_model"], places: Places
-) -> Float[Tensor, "batch d_model"]:
+def last_token(x: Float[Tensor, "batch length d_model"], places: Places) -> Float[Tensor, "batch d_model"]:
     """Return the state of each row's last token, whichever side the padding is on; zeros for an empty row.
 
     Args:
@@ -229,68 +258,95 @@ def last_token(
     return x[torch.arange(x.shape[0], device=x.device), last]
 
 
-def _check_inputs(stack: Stack, inputs: Tensor, places: Places | None, cache: KVCache | None) -> None:
-    """Refuse what would end in an index error deep inside; costs nothing on an accelerator, where batches and prompts
-    are checked on the host before they are sent."""
-    if torch.compiler.is_compiling() or inputs.device.type not in ("cpu", "meta"):
+def _check_inputs(
+    stack: Stack, inputs: Tensor, places: Places | None, types: Tensor | None, cache: KVCache | None
+) -> None:
+    """Refuse what would end in an error, or in nonsense, deep inside. Values are read on the processor only:
+    an accelerator would have to wait for it, and batches and prompts are checked before they are sent."""
+    if torch.compiler.is_compiling():
         return
-    if inputs.ndim != (3 if inputs.is_floating_point() else 2):
+    config, ids = stack.config.input, not inputs.is_floating_point()
+    if inputs.ndim != (2 if ids else 3) or (not ids and inputs.shape[2] != config.d_model):
         raise DataError(
             f"inputs have shape {tuple(inputs.shape)}; expected token ids (batch, length) or embeddings "
-            "(batch, length, d_model)"
+            f"(batch, length, {config.d_model})"
         )
+    if ids and inputs.dtype not in (torch.int64, torch.int32):
+        raise DataError(f"token ids have type {inputs.dtype}; they must be torch.int64 (or int32)")
     if inputs.shape[0] == 0 or inputs.shape[1] == 0:
         raise DataError(f"inputs have shape {tuple(inputs.shape)}: there is no token in them")
     if places is not None and not (
         places.length == inputs.shape[1] and places.position.shape[0] in (1, inputs.shape[0])
     ):
-        raise DataError(f"places are for {tuple(places.position.shape)} slots, the inputs are {tuple(inputs.shape[:2])}")
-    if inputs.device.type == "meta":
-        return
-    limit = stack.config.input.positions.max_positions
+        raise DataError(
+            f"places are for {tuple(places.position.shape)} slots, the inputs are {tuple(inputs.shape[:2])}"
+        )
+    if cache is not None and cache.batch_size != inputs.shape[0]:
+        raise DataError(f"the cache has {cache.batch_size} rows, the inputs {inputs.shape[0]}")
+    if types is not None and config.n_types == 0:
+        raise UnsupportedError("types are given, but this model has no token types (n_types is 0)")
+    if types is not None and (types.ndim != 2 or types.shape[1] != inputs.shape[1]):
+        raise DataError(f"types have shape {tuple(types.shape)}, the inputs {tuple(inputs.shape[:2])}")
+    limit = config.positions.max_positions
     if limit is not None:
-        if places is not None:
-            needed = int(places.position.max()) + 1
-        else:
+        if places is None:
             needed = inputs.shape[1] + (cache.extent if cache is not None else 0)
+        elif places.plain or places.position.device.type != "cpu":
+            needed = places.length if places.plain else 0
+        else:
+            needed = int(places.position.max()) + 1
         if needed > limit:
-            raise DataError(f"{needed} tokens are more than the context of {limit}; shorten the text or split it")
-    if not inputs.is_floating_point():
-        _check_ids(inputs, stack.config.input.vocab_size, "token id")
+            raise DataError(
+                f"{needed} tokens are more than the context of {limit}; shorten the text or split it"
+            )
+    if ids:
+        _check_ids(inputs, config.vocab_size, "token id")
+    if types is not None:
+        _check_ids(types, config.n_types, "token type")
 
 
-def _check_labels(labels: Tensor, inputs: Tensor, vocab_size: int) -> None:
-    if torch.compiler.is_compiling() or labels.device.type != "cpu":
+def _check_labels(labels: Tensor, inputs: Tensor, vocab_size: int, label_smoothing: float) -> None:
+    if torch.compiler.is_compiling():
         return
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ConfigError(f"label_smoothing is {label_smoothing}; it is a share, from 0 to 1")
     if labels.shape != inputs.shape[:2]:
         raise DataError(f"labels have shape {tuple(labels.shape)}, the inputs {tuple(inputs.shape[:2])}")
-    _check_ids(labels.masked_fill(labels == -100, 0), vocab_size, "label")
+    _check_ids(labels.masked_fill(labels == IGNORED, 0), vocab_size, "label")
 
 
-def _check_ids(ids: Tensor, vocab_size: int, what: str) -> None:
-    low, high = torch.aminmax(ids)
-    if low >= 0 and high < vocab_size:
+def _check_ids(ids: Tensor, size: int, what: str) -> None:
+    if ids.device.type != "cpu":
         return
-    row, column = ((ids < 0) | (ids >= vocab_size)).nonzero()[0].tolist()
+    low, high = torch.aminmax(ids)
+    if low >= 0 and high < size:
+        return
+    row, column = ((ids < 0) | (ids >= size)).nonzero()[0].tolist()
+    way_out = (
+        f" (vocab size {size}); use the tokenizer that belongs to this model" if what != "token type" else ""
+    )
     raise DataError(
-        f"{what} {int(ids[row, column])} in row {row}, column {column} is outside 0..{vocab_size - 1} "
-        f"(vocab size {vocab_size}); use the tokenizer that belongs to this model"
+        f"{what} {int(ids[row, column])} in row {row}, column {column} is outside 0..{size - 1}{way_out}"
     )
 
 
 def _resized(weight: Tensor, rows: int) -> nn.Parameter:
-    new = torch.empty(rows, weight.shape[1], dtype=weight.dtype, device=weight.device)
-    new.normal_(0.0, float(weight.detach().std()))
+    old = weight.detach()
+    new = torch.randn(rows, weight.shape[1], dtype=weight.dtype, device=weight.device) * old.std()
     kept = min(rows, weight.shape[0])
-    new[:kept] = weight.detach()[:kept]
-    return nn.Parameter(new)
+    new[:kept] = old[:kept]
+    return nn.Parameter(new, requires_grad=weight.requires_grad)
 
 
 def _with_vocabulary(config: TransformerConfig, vocab_size: int) -> TransformerConfig:
-    name = "decoder" if config.decoder is not None else "encoder"
-    stack = config.output_stack
-    resized = stack.model_copy(update={"input": stack.input.model_copy(update={"vocab_size": vocab_size})})
-    update: dict[str, object] = {name: resized}
+    def resized(stack: StackConfig) -> StackConfig:
+        return stack.model_copy(update={"input": stack.input.model_copy(update={"vocab_size": vocab_size})})
+
+    update: dict[str, object] = {}
+    if config.decoder is not None:
+        update["decoder"] = resized(config.decoder)
+    if config.encoder is not None and (config.decoder is None or config.share_embeddings):
+        update["encoder"] = resized(config.encoder)
     if config.head is not None:
         update["head"] = config.head.model_copy(update={"vocab_size": vocab_size})
     return config.model_copy(update=update)

@@ -1,0 +1,1 @@
+"""The bricks: embedding, positions, norms, attention, feed-forward, block, stack, head, initial values."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from glassformer.core.call import Call, Sight
 from glassformer.core.config import AttentionConfig
@@ -18,13 +20,14 @@ from glassformer.parts.position import rotary_angles, rotate
 
 
 class Attention(Part):
-    """Each position asks (q), all visible positions answer (k) and give (v); several heads do so side by side.
+    """Each position asks (q), all visible positions answer (k) and give (v), in several heads side by side.
 
     head_h = softmax(scale q_h k_g^T) v_g over the visible keys, with g = h // (H / K);
     y = W_o concat(head_1 .. head_H) + b_o.
 
-    Self-attention makes q, k and v from one x by one matrix. Cross-attention makes q from the decoder's x, and k and v
-    from the encoder's output. K = H is the paper's multi-head attention, K = 1 multi-query, between them grouped.
+    Self-attention makes q, k and v from one x by one matrix. Cross-attention makes q from the decoder's x,
+    and k and v from the encoder's output. K = H is the paper's multi-head attention, K = 1 multi-query,
+    between them grouped.
 
     Args:
         config: Heads, scale, offsets, dropout, rotary, window, kernel.
@@ -34,7 +37,8 @@ class Attention(Part):
     Raises:
         ConfigError: The kernel's name is unknown.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2; grouped heads: Ainslie et al. 2023, arXiv:2305.13245.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2; grouped heads: Ainslie et al. 2023,
+    arXiv:2305.13245.
     """
 
     notes = {  # noqa: RUF012
@@ -64,7 +68,7 @@ class Attention(Part):
         self.output = nn.Linear(q_size, d_model, bias=config.out_bias)
 
     def matrices(self) -> Iterator[Matrix]:
-        """Yield q, k, v and the output projection; each has its own fan, also where one matrix holds all three."""
+        """Yield q, k, v and the output projection; each has its own fan, also in one matrix for all three."""
         if self.cross:
             yield from linear_matrices("q", self.q, "linear")
             yield from self._slices(("k", "v"), self.kv, self.sizes[1:])
@@ -73,10 +77,10 @@ class Attention(Part):
         yield from linear_matrices("output", self.output, "residual")
 
     def _slices(self, names: tuple[str, ...], layer: nn.Linear, sizes: list[int]) -> Iterator[Matrix]:
-        for name, weight in zip(names, layer.weight.split(sizes), strict=True):
+        for name, weight in zip(names, torch.split(layer.weight, sizes), strict=True):
             yield Matrix(f"{name}.weight", weight, "linear")
         if layer.bias is not None:
-            for name, bias in zip(names, layer.bias.split(sizes), strict=True):
+            for name, bias in zip(names, torch.split(layer.bias, sizes), strict=True):
                 yield Matrix(f"{name}.bias", bias, "offset")
 
     def forward(
@@ -103,7 +107,11 @@ class Attention(Part):
         q, k, v = (self._heads(part) for part in self.qkv(x).split(self.sizes, dim=-1))
         if self.config.rotary is not None:
             rotary, d_head = self.config.rotary, self.config.d_head
-            angles = call.once(("rotary", rotary, d_head), lambda: rotary_angles(call.places.position, d_head, rotary))
+            exact = torch.promote_types(q.dtype, torch.float32)
+            angles = call.once(
+                ("rotary", rotary.theta, d_head, exact),
+                lambda: rotary_angles(call.places.position, d_head, rotary, dtype=exact),
+            )
             q, k = rotate(q, angles, rotary), rotate(k, angles, rotary)
         q, k, v = call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
         if call.layer_cache is not None:
@@ -124,19 +132,18 @@ class Attention(Part):
         return q, call.note(self, "k", k), call.note(self, "v", v)
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, self.config.d_head)).transpose(1, 2)  # (B, T, H * E) -> (B, H, T, E)
+        heads = torch.unflatten(x, -1, (-1, self.config.d_head))  # (B, T, H, E)
+        return heads.transpose(1, 2)  # (B, H, T, E)
 
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight, call: Call) -> Tensor:
-        """The attention itself. Who looks at scores or weights gets the equation's own; the output is still the
-        kernel's, unless they are replaced: then the equation goes on from the replacement."""
+        """The attention itself. Who looks at scores or weights gets the equation's own; the output is still
+        the kernel's, unless they are replaced: then the equation goes on from the replacement."""
+        dropout = self.config.dropout if self.training else 0.0
         patched = call.changes(self, "scores") or call.changes(self, "weights")
         if patched or call.wants(self, "scores") or call.wants(self, "weights"):
             scores = call.note(self, "scores", attention_scores(q, k, scale=self.scale))
             weights = call.note(self, "weights", attention_weights(scores, sight))
             if patched:
-                return mix(weights, v)
-        dropout = self.config.dropout if self.training else 0.0
+                return mix(F.dropout(weights, dropout), v)
         kernel = choose_kernel(self.config.kernel, sight.structure)
         return kernel.attend(q, k, v, sight, scale=self.scale, dropout=dropout)
-
-

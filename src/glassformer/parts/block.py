@@ -22,8 +22,8 @@ class Block(Part):
         post-norm:  x = norm(x + f(x))                    pre-norm:  x = x + f(norm(x))
         parallel:   n = norm(x);  x = x + attention(n) + feed_forward(n)
 
-    Post-norm is the paper's and wants a warm-up: its gradient at the last layers is large at the start. Pre-norm leaves
-    a clean path from the loss to every layer and needs a final norm after the last block.
+    Post-norm is the paper's and wants a warm-up: its gradient at the last layers is large at the start.
+    Pre-norm leaves a clean path from the loss to every layer and needs a final norm after the last block.
 
     Args:
         config: The sublayers and how they are joined.

@@ -43,13 +43,14 @@ class Input(Part):
 
     x = dropout(norm(embedding[token] * sqrt(D)? + position + type[type])).
 
-    The sqrt(D) of the paper belongs to an embedding that is also the output head: drawn with variance 1/D for the
-    head's sake, it would be drowned by the positions at the input.
+    The sqrt(D) of the paper belongs to an embedding that is also the output head: drawn with variance 1/D for
+    the head's sake, it would be drowned by the positions at the input.
 
     Args:
         config: What is added, scaled and normalised.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3.4 and 3.5; types and norm: Devlin et al. 2018, figure 2.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3.4 and 3.5; types and norm: Devlin et al. 2018,
+    figure 2.
     """
 
     notes = {"tokens": "B T D", "positions": "B T D", "output": "B T D"}  # noqa: RUF012
@@ -62,6 +63,8 @@ class Input(Part):
         self.types = Embedding(config.n_types, config.d_model) if config.n_types else None
         self.norm = build_norm(config.norm, config.d_model) if config.norm else None
         self.dropout = config.dropout
+        if self.positions is None:
+            self.notes = {name: shape for name, shape in self.notes.items() if name != "positions"}
 
     def forward(
         self, inputs: Tensor, call: Call, types: Int[Tensor, "batch length"] | None = None
@@ -76,7 +79,7 @@ class Input(Part):
         x = inputs if inputs.is_floating_point() else self.embedding(inputs) * self.scale
         x = call.note(self, "tokens", x)
         if self.positions is not None:
-            position = self.positions(call.places).to(x.dtype)
+            position = self.positions(call.places, x.dtype)
             x = x + call.note(self, "positions", position.expand_as(x))
         if self.types is not None:
             x = x + self.types(torch.zeros_like(call.places.position) if types is None else types)

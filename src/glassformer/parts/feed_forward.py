@@ -23,7 +23,8 @@ class FeedForward(Part):
         config: Inner width, activation, gate, offsets, dropout.
         d_model: Width of the residual stream, D.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2; gated: Shazeer 2020, arXiv:2002.05202, equation 6.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2; gated: Shazeer 2020, arXiv:2002.05202, equation
+    6.
     """
 
     notes = {"inner": "B T F", "output": "B T D"}  # noqa: RUF012 - read-only by its declaration in Part
@@ -43,7 +44,9 @@ class FeedForward(Part):
         yield from linear_matrices("inner", self.inner, "linear")
         yield from linear_matrices("output", self.output, "residual")
 
-    def forward(self, x: Float[Tensor, "batch length d_model"], call: Call) -> Float[Tensor, "batch length d_model"]:
+    def forward(
+        self, x: Float[Tensor, "batch length d_model"], call: Call
+    ) -> Float[Tensor, "batch length d_model"]:
         """Return the network's output for every position. *Shape:* (B, T, D)."""
         if self.gate is None:
             inner = self.activation(self.inner(x))  # (B, T, F)

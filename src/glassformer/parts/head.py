@@ -30,7 +30,8 @@ class Head(Part):
     def __init__(self, config: HeadConfig, d_model: int, embedding: Embedding) -> None:
         super().__init__()
         self.tied = config.tied
-        self.weight = embedding.weight if config.tied else nn.Parameter(torch.empty(config.vocab_size, d_model))
+        own = None if config.tied else nn.Parameter(torch.empty(config.vocab_size, d_model))
+        self.weight = embedding.weight if own is None else own
         self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.bias else None
 
     def matrices(self) -> Iterator[Matrix]:

@@ -57,16 +57,15 @@ def init_table(model: nn.Module, config: InitConfig) -> list[InitRow]:
         "head": config.head,
         "offset": InitRule(kind="zeros"),
     }
-    additions = _residual_additions(model)
     rows = []
     for path, matrix in _matrices(model):
-        name = f"{path}.{matrix.name}"
+        name = f"{path}.{matrix.name}" if path else matrix.name
         if matrix.role == "gain":
             rows.append(InitRow(name, matrix.tensor, matrix.role, "ones", 0.0))
             continue
         rule = rules[matrix.role]
-        depth = additions[path.partition(".")[0]] if rule.depth_scaled else 1
-        std = _std(rule, matrix.tensor) / math.sqrt(depth)
+        depth = _residual_additions(model, path) if rule.depth_scaled else 1
+        std = _std(rule, matrix) / math.sqrt(depth)
         rows.append(InitRow(name, matrix.tensor, matrix.role, rule.kind, std, depth))
     return rows
 
@@ -80,7 +79,8 @@ def initialise(model: nn.Module, config: InitConfig, generator: torch.Generator 
         config: The rules by role.
         generator: Source of randomness; torch's global one when None.
 
-    Source: Xavier: Glorot and Bengio 2010, equation 16; depth scaling: Radford et al. 2019 (GPT-2), section 2.3.
+    Source: Xavier: Glorot and Bengio 2010, equation 16; depth scaling: Radford et al. 2019 (GPT-2), section
+    2.3.
     """
     for row in init_table(model, config):
         std = row.expected_std
@@ -98,13 +98,14 @@ def initialise(model: nn.Module, config: InitConfig, generator: torch.Generator 
             row.tensor.normal_(0.0, std, generator=generator)
 
 
-def _std(rule: InitRule, tensor: Tensor) -> float:
+def _std(rule: InitRule, matrix: Matrix) -> float:
     if rule.kind == "zeros":
         return 0.0
+    fan_out, fan_in = matrix.tensor.shape
     if rule.kind.startswith("xavier"):
-        fan_out, fan_in = tensor.shape
         return rule.gain * math.sqrt(2.0 / (fan_in + fan_out))
-    std = tensor.shape[-1] ** -0.5 if rule.std == "d_model" else float(rule.std)
+    d_model = fan_out if matrix.role == "residual" else fan_in  # one writes to the stream, the others read it
+    std = 1.0 / math.sqrt(d_model) if rule.std == "d_model" else float(rule.std)
     return std * TRUNCATED_STD if rule.kind == "truncated_normal" else std
 
 
@@ -115,10 +116,9 @@ def _matrices(model: nn.Module) -> Iterator[tuple[str, Matrix]]:
             yield path, matrix
 
 
-def _residual_additions(model: nn.Module) -> dict[str, int]:
-    """How many sublayers write to the residual stream of each stack."""
-    return {
-        path: sum(2 + (block.cross_attention is not None) for block in module.config.blocks)
-        for path, module in model.named_modules()
-        if isinstance(module, Stack)
-    }
+def _residual_additions(model: nn.Module, path: str) -> int:
+    """How many sublayers write to the residual stream around the part at `path`; 1 outside of any stack."""
+    for begin, module in model.named_modules():
+        if isinstance(module, Stack) and (not begin or path.startswith(f"{begin}.")):
+            return sum(2 + (block.cross_attention is not None) for block in module.config.blocks)
+    return 1

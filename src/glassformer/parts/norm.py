@@ -16,7 +16,8 @@ from glassformer.parts.part import Matrix, Part
 class LayerNorm(Part):
     """Centre a vector, divide by its standard deviation, then scale and shift.
 
-    y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, over the last dimension, var without Bessel's correction.
+    y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, over the last dimension, var without Bessel's
+    correction.
 
     Args:
         d_model: Width of the vectors, D.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -31,10 +31,11 @@ class Part(nn.Module):
 
     Attributes:
         site: Where it stands in the model ("decoder.blocks.3.attention"); set by whoever builds the model.
-        notes: The values it shows to a tape, each with its dimensions by name.
+        notes: The values it shows to a tape, each with its dimensions by name; a part made without a value
+            leaves it out.
     """
 
-    notes: ClassVar[Mapping[str, str]] = {}
+    notes: Mapping[str, str] = {}
 
     def __init__(self) -> None:
         super().__init__()

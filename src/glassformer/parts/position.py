@@ -13,38 +13,47 @@ from glassformer.core.places import Places
 from glassformer.parts.part import Matrix, Part
 
 
-def frequencies(d: int, theta: float, device: torch.device | str | None = None) -> Float[Tensor, "pairs"]:
+def frequencies(
+    d: int, theta: float, device: torch.device | str | None = None, *, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, " pairs"]:
     """Return how fast each pair of numbers turns: theta^(-2i/d) radians a position, i = 0 .. ceil(d/2) - 1.
 
     Args:
         d: Number of numbers, which go in pairs.
         theta: Base of the series; the slowest pair needs about 2 pi theta positions for a turn.
         device: Where the tensor lives.
+        dtype: Its type, float32 or float64.
     """
-    return theta ** (-torch.arange(0, d, 2, device=device, dtype=torch.float32) / d)
+    return theta ** (-torch.arange(0, d, 2, device=device, dtype=dtype) / d)
 
 
 def sinusoid(
-    positions: Int[Tensor, "batch length"], d_model: int, theta: float = 10_000.0
+    positions: Int[Tensor, "batch length"],
+    d_model: int,
+    theta: float = 10_000.0,
+    *,
+    dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "batch length d_model"]:
     """Return the paper's positions: sines and cosines of geometrically growing wave length.
 
     PE(p, 2i) = sin(p theta^(-2i/D)),  PE(p, 2i+1) = cos(p theta^(-2i/D)).
 
-    The sine and cosine of a pair share their frequency, so a shift by k is one rotation of every pair: a linear
-    map that does not depend on p. An odd D ends with a sine of its own.
+    The sine and cosine of a pair share their frequency, so a shift by k is one rotation of every pair: a
+    linear map that does not depend on p. An odd D ends with a sine of its own.
 
     Args:
         positions: *Shape:* (B, T).
         d_model: Width of the residual stream, D.
         theta: Base of the wave lengths.
+        dtype: Type of the angles, float32 or float64.
 
     Returns:
-        *Shape:* (B, T, D), float32.
+        *Shape:* (B, T, D), of that type.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
     """
-    angle = positions.unsqueeze(-1).float() * frequencies(d_model, theta, positions.device)  # (B, T, ceil(D/2))
+    turns = frequencies(d_model, theta, positions.device, dtype=dtype)
+    angle = positions.unsqueeze(-1).to(dtype) * turns  # (B, T, ceil(D/2))
     pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (B, T, ceil(D/2), 2)
     return pairs.flatten(-2)[..., :d_model]
 
@@ -56,9 +65,12 @@ class Sinusoidal(Part):
         super().__init__()
         self.d_model = d_model
 
-    def forward(self, places: Places) -> Float[Tensor, "#batch length d_model"]:
-        """Return what is added at each place. *Shape:* (B, T, D)."""
-        return sinusoid(places.position, self.d_model)
+    def forward(
+        self, places: Places, dtype: torch.dtype = torch.float32
+    ) -> Float[Tensor, "#batch length d_model"]:
+        """Return what is added at each place, in the type of the stream. *Shape:* (B, T, D)."""
+        exact = torch.promote_types(dtype, torch.float32)
+        return sinusoid(places.position, self.d_model, dtype=exact).to(dtype)
 
 
 class Learned(Part):
@@ -75,9 +87,11 @@ class Learned(Part):
         """Yield the table."""
         yield Matrix("weight", self.weight, "embedding")
 
-    def forward(self, places: Places) -> Float[Tensor, "#batch length d_model"]:
-        """Return what is added at each place. *Shape:* (B, T, D)."""
-        return nn.functional.embedding(places.position, self.weight)
+    def forward(
+        self, places: Places, dtype: torch.dtype = torch.float32
+    ) -> Float[Tensor, "#batch length d_model"]:
+        """Return what is added at each place, in the type of the stream. *Shape:* (B, T, D)."""
+        return nn.functional.embedding(places.position, self.weight).to(dtype)
 
 
 def build_positions(config: PositionConfig, d_model: int) -> Sinusoidal | Learned | None:
@@ -91,7 +105,11 @@ def build_positions(config: PositionConfig, d_model: int) -> Sinusoidal | Learne
 
 
 def rotary_angles(
-    positions: Int[Tensor, "batch length"], d_head: int, config: RotaryConfig
+    positions: Int[Tensor, "batch length"],
+    d_head: int,
+    config: RotaryConfig,
+    *,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[Float[Tensor, "batch 1 length pairs"], Float[Tensor, "batch 1 length pairs"]]:
     """Return cosine and sine of every pair's angle, position times theta^(-2i/E).
 
@@ -99,11 +117,13 @@ def rotary_angles(
         positions: *Shape:* (B, T).
         d_head: Width of a head, E.
         config: Base of the angles.
+        dtype: Type of the angles, float32 or float64.
 
     Returns:
-        Cosines and sines. *Shape:* (B, 1, T, E/2), float32.
+        Cosines and sines. *Shape:* (B, 1, T, E/2), of that type.
     """
-    angle = positions[:, None, :, None].float() * frequencies(d_head, config.theta, positions.device)
+    turns = frequencies(d_head, config.theta, positions.device, dtype=dtype)
+    angle = positions[:, None, :, None].to(dtype) * turns
     return angle.cos(), angle.sin()
 
 
@@ -112,16 +132,17 @@ def rotate(
 ) -> Float[Tensor, "batch head length d_head"]:
     """Turn each pair of numbers of a query or key by its position's angle.
 
-    (a, b) -> (a cos - b sin, a sin + b cos). The dot product of a turned query and a turned key depends on the
-    difference of their positions only.
+    (a, b) -> (a cos - b sin, a sin + b cos). The dot product of a turned query and a turned key depends on
+    the difference of their positions only.
 
     Args:
         x: Queries or keys. *Shape:* (B, H, T, E).
         angles: From `rotary_angles`.
-        config: Which numbers form a pair. Weights made for one pairing are wrong for the other from position 1 on.
+        config: Which numbers form a pair. Weights made for one pairing are wrong for the other from position
+            1 on.
 
-    Source: Su et al. 2021, arXiv:2104.09864, equation 34 (interleaved); "halves" is the pairing of LLaMA checkpoints
-    in the reference library's format.
+    Source: Su et al. 2021, arXiv:2104.09864, equation 34 (interleaved); "halves" is the pairing of LLaMA
+    checkpoints in the reference library's format.
     """
     cos, sin = (angle.to(x.dtype) for angle in angles)
     if config.pairing == "halves":

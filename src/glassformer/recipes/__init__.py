@@ -1,0 +1,1 @@
+"""Recipes: task, model and training as YAML."""

@@ -78,8 +78,8 @@ def _byte_values(backend: tokenizers.Tokenizer) -> dict[str, int]:
     for symbol, byte in values.items():
         if backend.token_to_id(symbol) is None:
             raise CheckpointError(
-                f"the byte-level vocabulary lacks the byte 0x{byte:02X} (written {symbol!r}), one of the 256 it"
-                " needs; build or export the tokenizer again"
+                f"the byte-level vocabulary lacks the byte 0x{byte:02X} (written {symbol!r}) of all 256;"
+                " build or export the tokenizer again"
             )
     return values
 

@@ -23,7 +23,7 @@ class TextTokenizer:
     """Text to ids and back, over a tokenizer of the `tokenizers` library.
 
     Nothing in user text is ever a special token: `'<eos>'` typed by a person is five ordinary characters.
-    There is no normaliser, so `decode(encode(text)) == text` wherever no character is unknown.
+    Those built here have no normaliser: `decode(encode(text)) == text` wherever no character is unknown.
 
     Args:
         backend: A tokenizer with a BPE model (without merges: single characters or bytes); it is taken over,

@@ -1,0 +1,48 @@
+"""This project's own format: one safetensors file that says what model it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+
+from glassformer.checkpoint.tensors import read_tensors, save_tensors
+from glassformer.checkpoint.weights import load_weights, weights_of
+from glassformer.core.config import TransformerConfig
+from glassformer.core.errors import CheckpointError, ConfigError
+from glassformer.models.transformer import Transformer
+
+MODEL_FILE = "model.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
+FORMAT = "glassformer 1"
+
+
+def save_model(model: Transformer, path: Path) -> None:
+    """Write a model's config and parameters; a tied tensor is stored once.
+
+    Raises:
+        CheckpointError: The disk is full or the folder cannot be written.
+    """
+    save_tensors(path, weights_of(model), {"format": FORMAT, "config": model.config.model_dump_json()})
+
+
+def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer:
+    """Return the model of a file, or of the model file in a folder, in eval mode.
+
+    Raises:
+        CheckpointError: There is none, it is damaged, of another format, or does not fit its own config.
+    """
+    file = path / MODEL_FILE if path.is_dir() else path
+    tensors, metadata = read_tensors(file)
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(f"{file} was not written by glassformer (its format is {metadata.get('format')!r})")
+    try:
+        config = TransformerConfig.parse(json.loads(metadata["config"]))
+    except (ConfigError, KeyError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{file} has no readable config: {error}") from error
+    with torch.device("meta"):
+        model = Transformer(config)
+    model.to_empty(device=device)
+    load_weights(model, tensors, str(file))
+    return model.eval()

@@ -1,0 +1,72 @@
+"""Files of tensors, read without running anything that is in them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from zipfile import BadZipFile
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from glassformer.core.errors import CheckpointError
+from glassformer.core.files import write_atomically
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write tensors and texts to a safetensors file, atomically.
+
+    Raises:
+        CheckpointError: The disk is full or the folder cannot be written.
+    """
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    size = sum(tensor.numel() * tensor.element_size() for tensor in held.values())
+    write_atomically(path, lambda partial: save_file(held, partial, dict(metadata)), size)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors and texts of a safetensors file.
+
+    Raises:
+        CheckpointError: There is no such file, or it is damaged.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"damaged checkpoint {path}: {error}") from error
+
+
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a .safetensors, .pt, .pth or .bin file; code inside a file is never run.
+
+    Args:
+        path: A file of tensors by name; a .pt file may hold them under "model" or "state_dict".
+
+    Raises:
+        CheckpointError: The file is damaged, or holds more than tensors and plain values.
+    """
+    if path.suffix == ".safetensors":
+        return read_tensors(path)[0]
+    if not path.is_file():
+        raise CheckpointError(f"there is no file {path}")
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{path} holds more than tensors and plain values; loading it could run code, so it is refused. "
+            "Convert it to .safetensors where it was made"
+        ) from error
+    except (RuntimeError, EOFError, OSError, BadZipFile) as error:
+        raise CheckpointError(f"damaged checkpoint {path}: {error}") from error
+    for key in ("model", "state_dict"):
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise CheckpointError(f"{path} is no dictionary of tensors by name")
+    return content

@@ -1,0 +1,97 @@
+"""Files that are either whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from glassformer.core.errors import CheckpointError
+
+PARTIAL = ".partial"
+"""Ending of a file that is being written; one that is left over belongs to a process that was killed."""
+
+
+def write_atomically(path: Path, write: Callable[[Path], None], needed_bytes: int | None = None) -> None:
+    """Write a file beside its place, flush it to the disk, and rename it: a crash never leaves a torn file.
+
+    Args:
+        path: Where the file belongs.
+        write: Writes the content to the path it is given.
+        needed_bytes: About how large it will be, for the error message.
+
+    Raises:
+        CheckpointError: The disk is full or the folder cannot be written; what was there before is untouched.
+    """
+    partial = path.with_name(path.name + PARTIAL)
+    try:
+        write(partial)
+        with partial.open("rb") as handle:
+            os.fsync(handle.fileno())
+        partial.replace(path)
+    except Exception as error:
+        partial.unlink(missing_ok=True)
+        if not (isinstance(error, OSError) or _is_disk_error(error)):
+            raise
+        raise CheckpointError(_disk_problem(path, error, needed_bytes)) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file atomically."""
+    write_atomically(path, lambda partial: _write_utf8(partial, text), len(text.encode()))
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file atomically, readable by people."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what a killed process left half written."""
+    for leftover in folder.glob(f"*{PARTIAL}"):
+        leftover.unlink(missing_ok=True)
+
+
+def ensure_writable(folder: Path) -> None:
+    """Create the folder and prove that files can be written in it.
+
+    Raises:
+        CheckpointError: They cannot; said before any work is done.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f"probe{PARTIAL}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write in {folder}: {error.strerror}; choose another folder with --out"
+        ) from error
+
+
+def _write_utf8(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _is_disk_error(error: Exception) -> bool:
+    # safetensors wraps the operating system's error in its own kind, with the number in its text only
+    return f"os error {errno.ENOSPC}" in str(error) or "No space left" in str(error)
+
+
+def _disk_problem(path: Path, error: Exception, needed_bytes: int | None) -> str:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = f"could not write {path}: {reason}; the file that was there before is untouched"
+    try:
+        free = shutil.disk_usage(path.parent).free
+    except OSError:
+        return text
+    needed = "" if needed_bytes is None else f"it needs about {_mib(needed_bytes)}, "
+    return f"{text} ({needed}{_mib(free)} are free)"
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.1f} MiB"

@@ -1,0 +1,61 @@
+"""How to write: how much, how surprisingly, and until what."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from glassformer.core.config import Config
+from glassformer.core.errors import ConfigError
+
+
+class GenerationConfig(Config):
+    """Settings of one generation; the defaults are greedy, so that the same prompt gives the same text.
+
+    Attributes:
+        max_new_tokens: Tokens a row may get after its prompt, from 0; the end token counts.
+        min_new_tokens: Tokens a row gets before the end token is possible; stop strings do not wait for it.
+        temperature: Divides the logits before the draw; 0 = greedy, which is the limit T -> 0.
+        top_k: Draw from the k most probable tokens only; 0 or None = off.
+        top_p: Draw from the fewest most probable tokens whose probabilities reach p; 0 = only the top token,
+            1 or None = off.
+        repetition_penalty: Above 1, tokens that the row has already, prompt and generated, become less
+            probable; 1 = off.
+        stop: Texts that end a row; they may span tokens and are never part of the result.
+        seed: Row r draws from its own source of randomness, seeded with seed + r. So no row depends on the
+            others, row r can be repeated alone, and a long list gives the same texts whatever batches it is
+            cut into, if a batch that begins at row n gets seed + n. For new texts take a seed far away.
+        use_cache: Keep keys and values; False computes everything again at every step: slow, and equal.
+        when_full: What happens when a row fills the model's context: "stop", or "slide": forget the older
+            half (the begin token stays) and go on.
+        top: How many candidates, with their probabilities, each step reports.
+    """
+
+    max_new_tokens: int = Field(256, ge=0)
+    min_new_tokens: int = Field(0, ge=0)
+    temperature: float = Field(0.0, ge=0)
+    top_k: int | None = Field(None, ge=0)
+    top_p: float | None = Field(None, ge=0, le=1)
+    repetition_penalty: float = Field(1.0, gt=0)
+    stop: tuple[str, ...] = ()
+    seed: int = Field(0, ge=0, lt=2**62)
+    use_cache: bool = True
+    when_full: Literal["stop", "slide"] = "stop"
+    top: int = Field(0, ge=0)
+
+    @field_validator("stop")
+    @classmethod
+    def _stop_says_something(cls, stop: tuple[str, ...]) -> tuple[str, ...]:
+        if "" in stop:
+            raise ConfigError("an empty text stands everywhere and would end every row at once; leave it out")
+        return stop
+
+    @model_validator(mode="after")
+    def _limits_agree(self) -> Self:
+        if self.min_new_tokens > self.max_new_tokens:
+            raise ConfigError(
+                f"min_new_tokens is {self.min_new_tokens}, more than max_new_tokens {self.max_new_tokens}; "
+                "raise max_new_tokens or lower min_new_tokens"
+            )
+        return self

@@ -1,0 +1,103 @@
+"""The words of a report in every language it is offered in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from glassformer.core.errors import ConfigError, did_you_mean
+
+LANGUAGES = ("en", "zh")
+
+MESSAGES: Mapping[str, Mapping[str, str]] = {
+    "result": {"en": "Result", "zh": "结果"},
+    "examples": {"en": "Examples", "zh": "样例"},
+    "examples_hint": {
+        "en": "What went in, and what the model made of it.",
+        "zh": "输入是什么，模型又给出了什么。",
+    },
+    "input": {"en": "Input", "zh": "输入"},
+    "output": {"en": "Output", "zh": "输出"},
+    "expected": {"en": "Expected", "zh": "期望"},
+    "right": {"en": "right", "zh": "对"},
+    "wrong": {"en": "wrong", "zh": "错"},
+    "learning": {"en": "Learning", "zh": "学习过程"},
+    "learning_hint": {
+        "en": "The loss is the model's mean surprise at a token: lower is better. Where the training loss "
+        "falls and the validation loss rises, the model learns its examples by heart.",
+        "zh": "损失是模型对每个词元的平均意外程度，越低越好。"
+        "训练损失下降而验证损失上升，说明模型在死记训练样本。",
+    },
+    "loss_curve": {"en": "Loss", "zh": "损失"},
+    "loss_axis": {"en": "nats per token", "zh": "每个词元的损失（nat）"},
+    "lr_curve": {"en": "Learning rate", "zh": "学习率"},
+    "lr_axis": {"en": "step size of an update", "zh": "每次更新的步长"},
+    "step": {"en": "step", "zh": "步数"},
+    "train": {"en": "training", "zh": "训练"},
+    "valid": {"en": "validation", "zh": "验证"},
+    "norms": {"en": "Layers", "zh": "各层"},
+    "norms_hint": {
+        "en": "How large the residual stream is after every block. Growth early on is normal; growth that "
+        "does not stop usually ends in NaN.",
+        "zh": "每一层之后残差流的大小。训练初期增大是正常的；一直增大往往以 NaN 告终。",
+    },
+    "norms_curve": {"en": "During training", "zh": "训练过程中"},
+    "norms_last": {"en": "At the end", "zh": "训练结束时"},
+    "norms_axis": {"en": "root mean square", "zh": "均方根"},
+    "attention": {"en": "Attention", "zh": "注意力"},
+    "attention_hint": {
+        "en": "Each row shows where that token looks: the brighter, the more. A row sums to 1.",
+        "zh": "每一行表示该词元在看哪里：越亮，看得越多。每一行之和为 1。",
+    },
+    "next": {"en": "What to do next", "zh": "接下来可以做什么"},
+    "left_out_pictures": {
+        "en": "{number} more pictures were left out, to keep this page below {limit} MB.",
+        "zh": "为使本页不超过 {limit} MB，另有 {number} 幅图未收入。",
+    },
+    "left_out_examples": {
+        "en": "{number} more examples were left out.",
+        "zh": "另有 {number} 个样例未收入。",
+    },
+    "footer": {
+        "en": "Made by glassformer. This page is one file and loads nothing from the network.",
+        "zh": "由 glassformer 生成。本页是单个文件，不从网络加载任何内容。",
+    },
+    "task": {"en": "task", "zh": "任务"},
+    "loss": {"en": "loss (nats per token)", "zh": "损失（nat/词元）"},
+    "perplexity": {"en": "perplexity", "zh": "困惑度"},
+    "tokens": {"en": "tokens", "zh": "词元数"},
+    "exact_match": {"en": "exact match", "zh": "完全匹配率"},
+    "accuracy": {"en": "accuracy", "zh": "准确率"},
+    "f1_macro": {"en": "macro F1", "zh": "宏平均 F1"},
+    "bleu": {"en": "BLEU", "zh": "BLEU"},
+    "chrf": {"en": "chrF", "zh": "chrF"},
+    "parameters": {"en": "parameters", "zh": "参数量"},
+    "steps": {"en": "steps", "zh": "步数"},
+    "best_step": {"en": "best step", "zh": "最佳步数"},
+    "train_seconds": {"en": "seconds of training", "zh": "训练秒数"},
+    "tokens_per_second": {"en": "tokens per second", "zh": "每秒词元数"},
+    "precision": {"en": "precision", "zh": "数值精度"},
+    "threads": {"en": "threads", "zh": "线程数"},
+    "selected": {"en": "selected model", "zh": "所选模型"},
+}
+"""By key and language; `word` looks them up."""
+
+
+def word(key: str, language: str) -> str:
+    """Return a message; a key that is none (the name of a number nobody foresaw) is its own message.
+
+    Args:
+        key: Name of the message.
+        language: One of `LANGUAGES`.
+    """
+    return MESSAGES[key][language] if key in MESSAGES else key
+
+
+def known_language(language: str) -> str:
+    """Return `language` if reports are offered in it.
+
+    Raises:
+        ConfigError: They are not.
+    """
+    if language not in LANGUAGES:
+        raise ConfigError(f"reports have no language {language!r}{did_you_mean(language, LANGUAGES)}")
+    return language

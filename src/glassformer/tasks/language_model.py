@@ -1,0 +1,82 @@
+"""The next character or byte of a text."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from glassformer.core.config import Config
+from glassformer.core.errors import ConfigError, DataError
+from glassformer.data.read import default_text, read_text
+from glassformer.data.windows import WindowSource
+from glassformer.tasks.task import Split, TaskData
+from glassformer.text.build import byte_tokenizer, character_tokenizer
+from glassformer.text.tokenizer import TextTokenizer
+
+
+class LanguageModelTask(Config):
+    """Predict each token of a text from those before it.
+
+    The text is cut once, in order: training part, validation part, test part. In the last two every token is scored
+    exactly once, in windows of `context` that do not overlap. The vocabulary comes from the training part alone; a
+    character that occurs only later is the unknown one.
+
+    Attributes:
+        name: "language_model".
+        text: A UTF-8 file, plain or .gz; None = the help texts that every Python has on disk.
+        tokenizer: "character" or "byte".
+        min_count: Characters that training has seen less often become the unknown one.
+        context: Tokens a window holds, and so the longest history a prediction can use.
+        valid: Share of the text to watch training with.
+        test: Share of the text to measure the result with, once; may be 0.
+        seed: Of where the windows of an epoch begin.
+    """
+
+    name: Literal["language_model"] = "language_model"
+    text: str | None = None
+    tokenizer: Literal["character", "byte"] = "character"
+    min_count: int = Field(1, ge=1)
+    context: int = Field(64, ge=1)
+    valid: float = Field(0.05, gt=0, lt=1)
+    test: float = Field(0.05, ge=0, lt=1)
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _something_is_left(self) -> Self:
+        if self.valid + self.test >= 1:
+            raise ConfigError(
+                f"valid {self.valid} and test {self.test} leave nothing to train on; their sum must be below 1"
+            )
+        return self
+
+    def build(self, tokenizer: TextTokenizer | None = None) -> TaskData:
+        """Return the text in windows."""
+        text = default_text() if self.text is None else read_text(self.text).text
+        cuts = [int(len(text) * (1 - self.valid - self.test)), int(len(text) * (1 - self.test))]
+        train, valid, test = text[: cuts[0]], text[cuts[0] : cuts[1]], text[cuts[1] :]
+        if tokenizer is None:
+            bytewise = self.tokenizer == "byte"
+            tokenizer = byte_tokenizer() if bytewise else character_tokenizer([train], ("<unk>",), self.min_count)
+        parts = [np.asarray(tokenizer.encode(part)) for part in (train, valid, test)]
+        name = self.text or "the help texts of Python"
+        for part, ids in zip(("training", "validation"), parts[:2], strict=True):
+            if len(ids) == 0:
+                raise DataError(f"{name} has {len(text)} characters, too few for a {part} part; give more text")
+        unknown = [int((ids == tokenizer.unk_id).sum()) if tokenizer.unk_id is not None else 0 for ids in parts]
+        return TaskData(
+            tokenizer=tokenizer,
+            train=WindowSource(parts[0], self.context, self.seed, shift=True),
+            valid=Split(WindowSource.evaluation(parts[1], self.context, before=int(parts[0][-1]))),
+            test=Split(WindowSource.evaluation(parts[2], self.context, before=int(parts[1][-1])))
+            if len(parts[2])
+            else None,
+            kind="decoder",
+            metrics=("loss",),
+            context=self.context,
+            notes=(
+                f"{name}: {len(parts[0]):,} tokens to train on, {len(parts[1]):,} to validate, {len(parts[2]):,} to test; "
+                f"unknown in them: {unknown[0]:,}, {unknown[1]:,}, {unknown[2]:,}",
+            ),
+        )

@@ -1,0 +1,56 @@
+"""What may be done beside the loop: metrics, checkpoints, display, diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from glassformer.training.trainer import Trainer, Update
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What the updates since the last line of metrics were, together.
+
+    Attributes:
+        step: The newest update.
+        loss: Nats per target token, over all of them.
+        lr: Of the newest update.
+        grad_norm: Of the newest update.
+        tokens_per_second: Target tokens per second of updating.
+        seconds: Of the run.
+    """
+
+    step: int
+    loss: float
+    lr: float
+    grad_norm: float
+    tokens_per_second: float
+    seconds: float
+
+
+class Callback:
+    """Does nothing at every occasion; override the occasions that matter."""
+
+    def started(self, trainer: Trainer) -> None:
+        """The first update is about to be made."""
+
+    def updated(self, trainer: Trainer, update: Update) -> None:
+        """An update was made."""
+
+    def logged(self, trainer: Trainer, interval: Interval) -> None:
+        """`log_every` updates were made."""
+
+    def norms(self, trainer: Trainer, step: int, norms: Mapping[str, float]) -> None:
+        """The norm of every layer was looked at."""
+
+    def warned(self, trainer: Trainer, step: int, text: str) -> None:
+        """Something looks wrong, but training goes on."""
+
+    def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
+        """The model was judged; `better` = it is the one to keep."""
+
+    def ended(self, trainer: Trainer) -> None:
+        """No more updates: finished, interrupted, or stopped early."""

@@ -1,0 +1,89 @@
+"""How a model is trained."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from glassformer.core.config import Config
+from glassformer.core.errors import ConfigError
+
+
+class TrainingConfig(Config):
+    """Steps, optimizer, schedule, and what is done beside them.
+
+    Attributes:
+        max_steps: Updates of the parameters.
+        batch_size: Sequences of a batch.
+        accumulate: Batches whose gradients make one update.
+        seed: Of the initial values, the order of the data and dropout.
+        optimizer: "adamw", "adam" or "sgd".
+        lr: Peak learning rate; None is possible with schedule=paper, whose formula has its own.
+        betas: Adam's two decay rates.
+        eps: Added to Adam's denominator.
+        momentum: Of sgd.
+        weight_decay: Of matrices; gains and offsets are not decayed.
+        schedule: "paper" (warm-up, then step^-1/2), "cosine", "linear" or "constant".
+        warmup: Updates of rising learning rate: a number from 1, or a share of max_steps below 1.
+        final_lr: Where cosine and linear end, as a share of the peak.
+        clip: Largest norm of the gradient; None = unlimited.
+        label_smoothing: Mass of the target that is spread over the vocabulary.
+        eval_every: Updates between evaluations; None = only at the end.
+        log_every: Updates between lines of metrics.
+        save_every: Updates between saved states; None = only at evaluations and at the end.
+        norms_every: Updates between looks at the norm of every layer; None = never.
+        patience: Evaluations without a better `select_by` after which training ends; None = never.
+        select_by: What decides which model is kept: "loss", "exact_match", or "last" for the last one.
+        precision: "auto", "float32", "bf16" or "fp16"; the parameters are float32 always.
+        device: "auto", "cpu", "cuda" or "mps".
+        threads: Threads of a CPU; None = torch's choice.
+        language: Of report.html: "en" or "zh".
+        workers: Processes that prepare batches; 0 = the training process itself.
+    """
+
+    max_steps: int = Field(1000, ge=1)
+    batch_size: int = Field(64, ge=1)
+    accumulate: int = Field(1, ge=1)
+    seed: int = Field(0, ge=0)
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    lr: float | None = Field(1e-3, gt=0)
+    betas: tuple[float, float] = Field((0.9, 0.98), strict=False)
+    eps: float = Field(1e-9, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["paper", "cosine", "linear", "constant"] = "cosine"
+    warmup: float = Field(0.05, ge=0)
+    final_lr: float = Field(0.0, ge=0, le=1)
+    clip: float | None = Field(1.0, gt=0)
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    eval_every: int | None = Field(None, ge=1)
+    log_every: int = Field(10, ge=1)
+    save_every: int | None = Field(None, ge=1)
+    norms_every: int | None = Field(50, ge=1)
+    patience: int | None = Field(None, ge=1)
+    select_by: Literal["loss", "exact_match", "last"] = "loss"
+    precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    threads: int | None = Field(None, ge=1)
+    workers: int = Field(0, ge=0)
+    language: Literal["en", "zh"] = "en"
+
+    @property
+    def warmup_steps(self) -> int:
+        """Updates of rising learning rate."""
+        return round(self.warmup * self.max_steps) if self.warmup < 1 else int(self.warmup)
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> Self:
+        if self.warmup >= 1 and self.warmup != int(self.warmup):
+            raise ConfigError(f"warmup is {self.warmup}: give whole updates from 1, or a share of max_steps below 1")
+        if self.warmup_steps > self.max_steps and self.schedule != "paper":
+            raise ConfigError(f"warmup takes {self.warmup_steps} updates, but max_steps is only {self.max_steps}")
+        if self.lr is None and self.schedule != "paper":
+            raise ConfigError(f"schedule={self.schedule} needs lr; only schedule=paper has a rate of its own")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ConfigError(f"betas are {self.betas}; both must be from 0 to below 1")
+        if self.patience is not None and self.eval_every is None:
+            raise ConfigError("patience counts evaluations; set eval_every as well")
+        return self

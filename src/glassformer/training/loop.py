@@ -1,0 +1,95 @@
+"""The training loop, whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from glassformer.inspection.growth import GrowthWatch
+from glassformer.training.callback import Callback, Interval
+from glassformer.training.evaluate import HIGHER_IS_BETTER, evaluate
+from glassformer.training.layer_norms import norms_on
+from glassformer.training.trainer import Trainer, Update
+
+
+def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[], bool] = lambda: False) -> None:
+    """Train until max_steps, or until patience or the user ends it.
+
+    Args:
+        trainer: Model, data, optimizer, progress; a resumed one goes on where it was.
+        callbacks: What is done beside the loop.
+        interrupted: Asked after every update; True ends the loop as if it had not begun the next one.
+
+    Raises:
+        DivergenceError: A loss or gradient is not finite.
+    """
+    config, progress = trainer.config, trainer.progress
+    watch = GrowthWatch()
+    began = time.perf_counter() - progress.seconds
+    for callback in callbacks:
+        callback.started(trainer)
+    windows = trainer.windows()
+    while progress.step < config.max_steps and not _out_of_patience(trainer) and not interrupted():
+        window = next(windows)
+        update = trainer.update(window)
+        progress.seconds = time.perf_counter() - began
+        for callback in callbacks:
+            callback.updated(trainer, update)
+        if _due(update.step, config.log_every, config.max_steps):
+            _log(trainer, update, callbacks)
+        if config.norms_every is not None and (update.step == 1 or update.step % config.norms_every == 0):
+            _look(trainer, norms_on(trainer.model, window[0]), watch, callbacks)
+        if _due(update.step, config.eval_every, config.max_steps):
+            metrics, better = judge(trainer)
+            progress.seconds = time.perf_counter() - began
+            for callback in callbacks:
+                callback.evaluated(trainer, "valid", metrics, better)
+    progress.finished = progress.step >= config.max_steps or _out_of_patience(trainer)
+    for callback in callbacks:
+        callback.ended(trainer)
+
+
+def judge(trainer: Trainer) -> tuple[dict[str, float], bool]:
+    """Evaluate on the validation split; return the metrics, and whether this is the best model so far."""
+    config, progress, data = trainer.config, trainer.progress, trainer.data
+    metrics = evaluate(trainer, data.valid, data.metrics)
+    value = float(progress.step) if config.select_by == "last" else metrics[config.select_by]
+    higher = HIGHER_IS_BETTER.get(config.select_by, True)
+    better = progress.best is None or (value > progress.best if higher else value < progress.best)
+    if better:
+        progress.best, progress.best_step = value, progress.step
+    progress.stale = 0 if better else progress.stale + 1
+    return metrics, better
+
+
+def _due(step: int, every: int | None, last: int) -> bool:
+    return step == last or (every is not None and step % every == 0)
+
+
+def _out_of_patience(trainer: Trainer) -> bool:
+    patience = trainer.config.patience
+    return patience is not None and trainer.progress.stale >= patience
+
+
+def _log(trainer: Trainer, update: Update, callbacks: Sequence[Callback]) -> None:
+    progress = trainer.progress
+    interval = Interval(
+        update.step,
+        progress.logged_loss / progress.logged_tokens,
+        update.lr,
+        update.grad_norm,
+        progress.logged_tokens / max(progress.logged_seconds, 1e-9),
+        progress.seconds,
+    )
+    progress.logged_loss, progress.logged_tokens, progress.logged_seconds = 0.0, 0, 0.0
+    for callback in callbacks:
+        callback.logged(trainer, interval)
+
+
+def _look(trainer: Trainer, norms: Mapping[str, float], watch: GrowthWatch, callbacks: Sequence[Callback]) -> None:
+    step = trainer.progress.step
+    warning = watch.observe(step, norms)
+    for callback in callbacks:
+        callback.norms(trainer, step, norms)
+        if warning is not None:
+            callback.warned(trainer, step, warning)

@@ -1,0 +1,153 @@
+"""A recipe: task, model and training, as a YAML file says them and `--set` edits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from glassformer.core.config import Config
+from glassformer.core.errors import ConfigError, did_you_mean
+from glassformer.families.registry import preset
+from glassformer.models.arguments import ModelArguments
+from glassformer.tasks.registry import parse_task
+from glassformer.tasks.task import Task
+from glassformer.training.config import TrainingConfig
+
+SECTIONS = ("task", "model", "training")
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What to learn, with which model, and how.
+
+    Attributes:
+        task: Its data and metrics.
+        model: The architecture in brief.
+        training: Steps, optimizer, schedule.
+        settings: The three sections as nested text, from which the recipe can be made again.
+    """
+
+    task: Task
+    model: ModelArguments
+    training: TrainingConfig
+    settings: Mapping[str, Any]
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that are shipped."""
+    folder = resources.files("glassformer.recipes")
+    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def describe_recipe(name: str) -> str:
+    """Return the first comment line of a shipped recipe."""
+    return _shipped(name).splitlines()[0].removeprefix("# ")
+
+
+def load_recipe(name: str | Path, edits: Sequence[str] = ()) -> Recipe:
+    """Return a recipe by name or from a YAML file, edited.
+
+    Args:
+        name: A shipped recipe, or the path of a .yaml file.
+        edits: "section.key=value" each, as `--set` takes them.
+
+    Raises:
+        ConfigError: The recipe, a key or a value is unknown or impossible.
+    """
+    text = str(name)
+    if text.endswith((".yaml", ".yml")):
+        try:
+            content = Path(text).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot read the recipe {text}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"the recipe {text} is not UTF-8 (byte {error.start})") from error
+    else:
+        content = _shipped(text)
+    return make_recipe(parse_yaml(content, text), edits)
+
+
+def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recipe:
+    """Return the recipe that nested settings and edits describe.
+
+    Raises:
+        ConfigError: A key or a value is unknown or impossible.
+    """
+    merged: dict[str, Any] = {section: dict(settings.get(section) or {}) for section in SECTIONS}
+    for section in settings:
+        if section not in SECTIONS:
+            raise ConfigError(f"{section} is no section of a recipe{did_you_mean(section, SECTIONS)}")
+    for edit in edits:
+        path, equals, value = edit.partition("=")
+        keys = path.strip().split(".")
+        if not equals or len(keys) < 2:
+            raise ConfigError(f"{edit!r} is no setting; write it as section.key=value, such as training.max_steps=200")
+        if keys[0] not in SECTIONS:
+            raise ConfigError(f"{path} starts with no section of a recipe{did_you_mean(keys[0], SECTIONS)}")
+        _put(merged, keys, value, path)
+    model = dict(merged["model"])
+    name = model.pop("preset", None)
+    if name is not None:
+        model = _overlaid(preset(str(name)).model_dump(), model)
+    return Recipe(
+        parse_task(merged["task"]),
+        ModelArguments.parse(model, "model"),
+        TrainingConfig.parse(merged["training"], "training"),
+        merged,
+    )
+
+
+def parse_yaml(text: str, where: str) -> dict[str, Any]:
+    """Return YAML as nested text: what a value means is decided by the setting it is for.
+
+    Raises:
+        ConfigError: It is no YAML, or no mapping.
+    """
+    try:
+        content = yaml.load(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where} is not readable YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{where} holds no sections; a recipe has {', '.join(SECTIONS)}")
+    return content
+
+
+def to_yaml(recipe: Recipe, resolved: Config) -> str:
+    """Return the recipe and the resolved architecture, as a run folder's config.yaml holds them."""
+    content = {
+        "task": recipe.settings["task"],
+        "model": recipe.settings["model"],
+        "training": recipe.settings["training"],
+        "resolved": resolved.model_dump(mode="json"),
+    }
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _shipped(name: str) -> str:
+    if name not in recipe_names():
+        raise ConfigError(f"{name!r} is no recipe{did_you_mean(name, recipe_names())}")
+    return (resources.files("glassformer.recipes") / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _put(settings: dict[str, Any], keys: Sequence[str], value: Any, path: str) -> None:
+    place = settings
+    for key in keys[:-1]:
+        inner = place.get(key)
+        if inner is not None and not isinstance(inner, dict):
+            raise ConfigError(f"{path}: {key} is a value and has no settings inside")
+        place[key] = dict(inner or {})
+        place = place[key]
+    place[keys[-1]] = value
+
+
+def _overlaid(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in top.items():
+        inner = merged.get(key)
+        merged[key] = _overlaid(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,0 +1,243 @@
+"""A run folder from its first file to its last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.checkpoint.loading import load
+from glassformer.checkpoint.native import TOKENIZER_FILE
+from glassformer.core.config import TransformerConfig
+from glassformer.core.errors import CheckpointError, ConfigError
+from glassformer.core.files import ensure_writable, remove_leftovers, write_json, write_text
+from glassformer.models.arguments import ModelArguments
+from glassformer.models.transformer import Transformer
+from glassformer.tasks.task import TaskData
+from glassformer.training.callback import Callback
+from glassformer.training.evaluate import evaluate
+from glassformer.training.interrupt import Interrupts
+from glassformer.training.loop import fit
+from glassformer.training.precision import choose_device, choose_precision
+from glassformer.training.recipe import Recipe, make_recipe, parse_yaml, to_yaml
+from glassformer.training.record import METRICS_FILE, MetricsLog, read_metrics
+from glassformer.training.report import write_run_report
+from glassformer.training.saving import STATE_FOLDER, Checkpoints
+from glassformer.training.state import restore_state, saved_threads
+from glassformer.training.trainer import Trainer
+
+CONFIG_FILE, RESULT_FILE, REPORT_FILE = "config.yaml", "result.json", "report.html"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a sitting of training left behind.
+
+    Attributes:
+        folder: The run folder.
+        result: The content of result.json; empty if the run is not finished.
+        exit_code: 0, or what a shell expects after a signal.
+    """
+
+    folder: Path
+    result: dict[str, Any]
+    exit_code: int = 0
+
+
+def train(recipe: Recipe, out: Path | None = None, callbacks: Sequence[Callback] = ()) -> Run:
+    """Train a recipe into a new run folder.
+
+    Args:
+        recipe: What to learn, with which model, and how.
+        out: The folder; None = the next free number under `runs`.
+        callbacks: What is done besides recording and saving (a display).
+
+    Raises:
+        ConfigError: The folder holds something already, or settings do not fit each other or the data.
+        DataError: The data cannot be used.
+        CheckpointError: The folder cannot be written.
+        DivergenceError: Training produced a number that is not finite.
+    """
+    data = recipe.task.build()
+    config = resolve(recipe.model, data)
+    folder = out or next_folder(Path("runs"), recipe.task.name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        way = f", or go on with it: glassformer train --resume {folder}" if (folder / CONFIG_FILE).exists() else ""
+        raise ConfigError(f"{folder} is not empty; choose another --out{way}")
+    ensure_writable(folder)
+    write_text(folder / CONFIG_FILE, to_yaml(recipe, config))
+    data.tokenizer.save(folder / TOKENIZER_FILE)
+    return _go_on(folder, recipe, data, config, callbacks)
+
+
+def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
+    """Go on with a run that was stopped or killed; a finished one is only read.
+
+    On a CPU the result is bit for bit that of an uninterrupted run.
+
+    Args:
+        folder: The run folder.
+        callbacks: What is done besides recording and saving.
+
+    Raises:
+        CheckpointError: The folder holds no run, or its states are damaged.
+    """
+    recipe = read_recipe(folder)
+    if (folder / RESULT_FILE).exists():
+        return Run(folder, json.loads((folder / RESULT_FILE).read_text(encoding="utf-8")))
+    ensure_writable(folder)
+    remove_leftovers(folder)
+    remove_leftovers(folder / STATE_FOLDER)
+    data = recipe.task.build()
+    config = resolve(recipe.model, data)
+    data.tokenizer.save(folder / TOKENIZER_FILE)
+    return _go_on(folder, recipe, data, config, callbacks)
+
+
+def next_folder(root: Path, name: str) -> Path:
+    """Return the folder of the next run of that name: root/name-1, name-2, ..."""
+    number = 1
+    while (root / f"{name}-{number}").exists():
+        number += 1
+    return root / f"{name}-{number}"
+
+
+def is_finished(folder: Path) -> bool:
+    """True if the run has its result.
+
+    Raises:
+        CheckpointError: The folder holds no run.
+    """
+    read_recipe(folder)
+    return (folder / RESULT_FILE).exists()
+
+
+def evaluate_run(
+    folder: Path,
+    edits: Sequence[str] = (),
+    *,
+    device: torch.device | str = "cpu",
+    precision: str = "float32",
+    advanced: Callable[[int, int], None] | None = None,
+) -> tuple[str, dict[str, float]]:
+    """Measure a run's model again, on its own data or on other data.
+
+    The vocabulary stays the model's, also where the data is new.
+
+    Args:
+        folder: The run folder.
+        edits: "task.key=value" each: other data.
+        device: Where to compute.
+        precision: In which numbers.
+        advanced: Told how many of how many sequences are done.
+
+    Returns:
+        Which split ("test", or "valid" where there is no test split) and its metrics.
+
+    Raises:
+        CheckpointError: The folder holds no run, or no model.
+        DataError: The data cannot be used.
+    """
+    recipe = read_recipe(folder, edits)
+    loaded = load(folder, device=device)
+    data = recipe.task.build(loaded.tokenizer)
+    name, split = ("valid", data.valid) if data.test is None else ("test", data.test)
+    with choose_precision(precision, torch.device(device)).autocast():
+        return name, evaluate(loaded, split, data.metrics, advanced=advanced)
+
+
+def read_recipe(folder: Path, edits: Sequence[str] = ()) -> Recipe:
+    """Return the recipe of a run folder, edited.
+
+    Raises:
+        CheckpointError: The folder holds no run.
+        ConfigError: An edit does not fit.
+    """
+    file = folder / CONFIG_FILE
+    if not file.is_file():
+        raise CheckpointError(f"{folder} is no run folder: it holds no {CONFIG_FILE}")
+    settings = parse_yaml(file.read_text(encoding="utf-8"), str(file))
+    settings.pop("resolved", None)
+    return make_recipe(settings, edits)
+
+
+def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
+    """Return the architecture for a task's data.
+
+    Raises:
+        ConfigError: The kind of model does not fit the task, or the context is longer than the model's positions.
+    """
+    if arguments.kind != data.kind:
+        raise ConfigError(f"this task trains a model of kind {data.kind}, but model.kind is {arguments.kind}")
+    if arguments.max_positions is None:
+        limit = max(data.train.longest) if arguments.positions == "learned" else None
+        arguments = arguments.model_copy(update={"max_positions": data.context or limit})
+    elif max(data.train.longest) > arguments.max_positions:
+        raise ConfigError(
+            f"the data has rows of {max(data.train.longest)} tokens, but model.max_positions is {arguments.max_positions}"
+        )
+    return arguments.resolve(data.tokenizer.vocab_size)
+
+
+def _go_on(
+    folder: Path, recipe: Recipe, data: TaskData, config: TransformerConfig, callbacks: Sequence[Callback]
+) -> Run:
+    settings = recipe.training
+    device = choose_device(settings.device)
+    state_folder = folder / STATE_FOLDER
+    with ExitStack() as around:
+        around.enter_context(_threads(settings.threads or saved_threads(state_folder)))
+        around.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
+        torch.manual_seed(settings.seed)
+        model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed)).to(device)
+        trainer = Trainer(model, data, settings, choose_precision(settings.precision, device))
+        restore_state(trainer, state_folder)
+        saving = Checkpoints(folder, settings.save_every)
+        interrupts = around.enter_context(Interrupts())
+        if not trainer.progress.finished:
+            fit(trainer, [*callbacks, MetricsLog(folder / METRICS_FILE), saving], interrupts)
+        if not trainer.progress.finished:
+            return Run(folder, {}, interrupts.exit_code)
+        result = _finish(folder, recipe, trainer)
+    return Run(folder, result)
+
+
+def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
+    """Judge the selected model once on the test split, and write result.json and report.html."""
+    data, progress = trainer.data, trainer.progress
+    loaded = load(folder, device=trainer.model.device)
+    rows = read_metrics(folder / METRICS_FILE)
+    at_best = [row for row in rows if row["split"] == "valid" and row["step"] == progress.best_step]
+    chosen = "last" if recipe.training.select_by == "last" else f"best {recipe.training.select_by}"
+    result: dict[str, Any] = {
+        "task": recipe.task.name,
+        "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),
+        "steps": progress.step,
+        "train_seconds": round(progress.seconds, 2),
+        "tokens_per_second": round(progress.tokens / max(progress.busy_seconds, 1e-9)),
+        "precision": trainer.precision.name,
+        "threads": torch.get_num_threads(),
+        "selected": chosen,
+        "best_step": progress.best_step,
+        "valid": {name: value for name, value in at_best[-1].items() if name not in ("step", "split", "seconds")},
+    }
+    if data.test is not None:
+        result["test"] = evaluate(loaded, data.test, data.metrics)
+    write_run_report(folder / REPORT_FILE, loaded, data, result, rows, recipe.training.language)
+    write_json(folder / RESULT_FILE, result)
+    return result
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,66 @@
+"""What is kept of a run on disk while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from glassformer.checkpoint.native import MODEL_FILE, save_model
+from glassformer.core.errors import DivergenceError
+from glassformer.training.callback import Callback
+from glassformer.training.state import save_state
+from glassformer.training.trainer import Trainer, Update
+
+STATE_FOLDER = "trainer"
+
+
+class Checkpoints(Callback):
+    """Saves the state for an exact resume, and the model that is best so far.
+
+    A state with a parameter that is not finite is never saved: the last good one stays.
+
+    Args:
+        folder: The run folder.
+        every: Updates between saved states; None = only when evaluated and at the end.
+    """
+
+    def __init__(self, folder: Path, every: int | None) -> None:
+        self.folder, self.every = folder, every
+        self.saved_step = -1
+
+    def updated(self, trainer: Trainer, update: Update) -> None:
+        """Save when it is time to."""
+        if self.every is not None and update.step % self.every == 0:
+            self._save(trainer)
+
+    def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
+        """Keep the better model, then the state that knows of it."""
+        if better:
+            self._check(trainer)
+            save_model(trainer.model, self.folder / MODEL_FILE)
+        self.saved_step = -1
+        self._save(trainer)
+
+    def ended(self, trainer: Trainer) -> None:
+        """Save where the run stopped; the flag that it is finished must be in the file."""
+        self.saved_step = -1
+        self._save(trainer)
+
+    def _save(self, trainer: Trainer) -> None:
+        if trainer.progress.step == self.saved_step:
+            return
+        self._check(trainer)
+        save_state(trainer, self.folder / STATE_FOLDER)
+        if not (self.folder / MODEL_FILE).exists():
+            save_model(trainer.model, self.folder / MODEL_FILE)
+        self.saved_step = trainer.progress.step
+
+    def _check(self, trainer: Trainer) -> None:
+        for name, parameter in trainer.model.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                raise DivergenceError(
+                    f"{name} is not finite after update {trainer.progress.step}; the last good state is kept. "
+                    "Lower training.lr or lengthen training.warmup"
+                )

@@ -1,0 +1,140 @@
+"""All that an exact resume needs, in one file that is read without running anything."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.checkpoint.tensors import read_tensors, save_tensors
+from glassformer.checkpoint.weights import load_weights, weights_of
+from glassformer.core.errors import CheckpointError
+from glassformer.training.progress import Progress
+from glassformer.training.trainer import Trainer
+
+LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
+FORMAT = "glassformer training state 1"
+
+
+def save_state(trainer: Trainer, folder: Path) -> Path:
+    """Write weights, optimizer, random state and progress; the state before stays beside it.
+
+    Args:
+        trainer: What to save.
+        folder: The run's `trainer` folder.
+
+    Returns:
+        The file.
+
+    Raises:
+        CheckpointError: The disk is full or the folder cannot be written; the last good state is untouched.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {f"model.{name}": tensor for name, tensor in weights_of(trainer.model).items()}
+    numbers: dict[str, dict[str, Any]] = {}
+    for index, values in trainer.optimizer.state_dict()["state"].items():
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{index}.{name}"] = value
+            else:
+                numbers.setdefault(str(index), {})[name] = value
+    tensors["random.cpu"] = torch.get_rng_state()
+    if trainer.model.device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(trainer.model.device)
+    metadata = {
+        "format": FORMAT,
+        "progress": json.dumps(trainer.progress.to_dict()),
+        "optimizer": json.dumps(numbers),
+        "scaler": json.dumps(trainer.scaler.state_dict()),
+        "threads": str(torch.get_num_threads()),
+        "precision": trainer.precision.name,
+        "torch": torch.__version__,
+    }
+    last, written = folder / LAST, folder / f"new-{LAST}"
+    save_tensors(written, tensors, metadata)
+    if last.exists():
+        last.replace(folder / PREVIOUS)
+    written.replace(last)
+    return last
+
+
+def restore_state(trainer: Trainer, folder: Path) -> bool:
+    """Put a trainer where `save_state` left it; a damaged last state falls back to the one before, with a warning.
+
+    Args:
+        trainer: Freshly built from the run's own config.
+        folder: The run's `trainer` folder.
+
+    Returns:
+        False if nothing was ever saved, so that the run starts from its beginning.
+
+    Raises:
+        CheckpointError: Both states are damaged, or they belong to another model.
+    """
+    candidates = [folder / name for name in (f"new-{LAST}", LAST, PREVIOUS) if (folder / name).exists()]
+    if not candidates:
+        return False
+    problem: CheckpointError | None = None
+    for file in candidates:
+        try:
+            tensors, metadata = read_tensors(file)
+            if metadata.get("format") != FORMAT:
+                raise CheckpointError(f"{file} is no training state of this version")
+        except CheckpointError as error:
+            problem = problem or error
+            continue
+        if problem is not None:
+            warnings.warn(f"{problem}; going on from {file.name}, the state before it", stacklevel=2)
+        _restore(trainer, tensors, metadata, file)
+        return True
+    assert problem is not None, "every candidate was refused"
+    raise problem
+
+
+def _restore(trainer: Trainer, tensors: dict[str, Tensor], metadata: dict[str, str], file: Path) -> None:
+    weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
+    load_weights(trainer.model, weights, str(file))
+    state: dict[int, dict[str, Any]] = {
+        int(index): dict(values) for index, values in json.loads(metadata["optimizer"]).items()
+    }
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, index, key = name.split(".", 2)
+            state.setdefault(int(index), {})[key] = tensor
+    trainer.optimizer.load_state_dict({"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]})
+    trainer.scaler.load_state_dict(json.loads(metadata["scaler"]))
+    trainer.progress = Progress.from_dict(json.loads(metadata["progress"]))
+    torch.set_rng_state(tensors["random.cpu"])
+    if "random.cuda" in tensors and trainer.model.device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["random.cuda"], trainer.model.device)
+    _warn_of_differences(trainer, metadata)
+
+
+def _warn_of_differences(trainer: Trainer, metadata: dict[str, str]) -> None:
+    """Name what makes this sitting compute other last digits than the one before."""
+    now = {
+        "threads": str(torch.get_num_threads()),
+        "precision": trainer.precision.name,
+        "torch": torch.__version__,
+    }
+    for name, value in now.items():
+        if metadata[name] != value:
+            warnings.warn(
+                f"the run was saved with {name} {metadata[name]} and goes on with {value}; it will not be bit for bit "
+                "what an uninterrupted run gives",
+                stacklevel=2,
+            )
+
+
+def saved_threads(folder: Path) -> int | None:
+    """Return the number of threads that the saved state was made with, if there is one."""
+    for name in (LAST, PREVIOUS):
+        try:
+            return int(read_tensors(folder / name)[1]["threads"])
+        except (CheckpointError, KeyError):
+            continue
+    return None

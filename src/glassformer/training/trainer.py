@@ -1,0 +1,149 @@
+"""One update of the parameters, and all that it changes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+
+import torch
+
+from glassformer.core.errors import DivergenceError
+from glassformer.data.batch import IGNORED, Batch
+from glassformer.data.order import BatchOrder
+from glassformer.data.source import loader
+from glassformer.inspection.nonfinite import first_bad_gradient, first_non_finite
+from glassformer.models.output import Loss
+from glassformer.models.transformer import Transformer
+from glassformer.tasks.task import TaskData
+from glassformer.text.tokenizer import TextTokenizer
+from glassformer.training.config import TrainingConfig
+from glassformer.training.objective import objective
+from glassformer.training.optimizer import build_optimizer
+from glassformer.training.precision import Precision
+from glassformer.training.progress import Progress
+from glassformer.training.schedule import learning_rate
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update of the parameters was.
+
+    Attributes:
+        step: Its number, from 1.
+        loss: Nats per target token, before the update.
+        lr: The learning rate that was used.
+        grad_norm: Norm of the gradient, before clipping.
+        tokens: Target tokens.
+        seconds: How long it took.
+    """
+
+    step: int
+    loss: float
+    lr: float
+    grad_norm: float
+    tokens: int
+    seconds: float
+
+
+class Trainer:
+    """Model, optimizer, data and progress of a run.
+
+    Args:
+        model: On its device.
+        data: The task's.
+        config: How it is trained.
+        precision: In which numbers.
+    """
+
+    def __init__(self, model: Transformer, data: TaskData, config: TrainingConfig, precision: Precision) -> None:
+        self.model, self.data, self.config, self.precision = model, data, config, precision
+        self.optimizer = build_optimizer(model, config)
+        self.scaler = torch.amp.GradScaler(precision.device_type, enabled=precision.name == "fp16")
+        self.order = BatchOrder(len(data.train), config.batch_size, config.seed, shuffle=True)
+        self.progress = Progress()
+        self.d_model = model.config.output_stack.input.d_model
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The task's vocabulary: a trainer can be asked to write, like any loaded model."""
+        return self.data.tokenizer
+
+    def windows(self) -> Iterator[list[Batch]]:
+        """Yield the batches of each update, going on from wherever the progress says, for ever.
+
+        The last window of an epoch may hold fewer batches; it is weighted by its own tokens like any other.
+        """
+        for epoch in count(self.progress.epoch):
+            start = self.progress.batch if epoch == self.progress.epoch else 0
+            batches = iter(loader(self.data.train, self.order, epoch, start, self.config.workers))
+            while window := list(islice(batches, self.config.accumulate)):
+                self.progress.epoch = epoch
+                yield window
+
+    def update(self, window: Sequence[Batch]) -> Update:
+        """Make one update from the batches of a window, as if they were one batch.
+
+        The loss is divided once, by the target tokens of the whole window.
+
+        Raises:
+            DivergenceError: A loss or gradient is not finite; the parameters are as they were.
+        """
+        began = time.perf_counter()
+        progress, step = self.progress, self.progress.step + 1
+        tokens = sum(int((batch.labels != IGNORED).sum()) for batch in window)
+        noise = torch.get_rng_state()
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        total = torch.zeros((), device=self.model.device)
+        for batch in window:
+            loss = self._loss(batch)
+            total += loss.sum.detach()
+            self.scaler.scale(loss.sum / tokens).backward()
+        lr = learning_rate(step, self.config, self.d_model)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.scaler.unscale_(self.optimizer)
+        limit = math.inf if self.config.clip is None else self.config.clip
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        loss_sum, grad_norm = torch.stack((total, norm.to(total.dtype))).tolist()
+        overflowed = self.scaler.is_enabled() and math.isfinite(loss_sum) and not math.isfinite(grad_norm)
+        if not overflowed and not (math.isfinite(loss_sum) and math.isfinite(grad_norm)):
+            raise DivergenceError(self._explain(step, window, loss_sum, noise))
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        seconds = time.perf_counter() - began
+        progress.skipped += overflowed
+        self._count(len(window), tokens, loss_sum, seconds)
+        return Update(step, loss_sum / tokens, lr, grad_norm, tokens, seconds)
+
+    def _loss(self, batch: Batch) -> Loss:
+        with self.precision.autocast():
+            return objective(self.model, batch.to(self.model.device), label_smoothing=self.config.label_smoothing)
+
+    def _count(self, batches: int, tokens: int, loss_sum: float, seconds: float) -> None:
+        progress = self.progress
+        progress.step += 1
+        progress.batch += batches
+        if progress.batch >= len(self.order):
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+        progress.tokens += tokens
+        progress.busy_seconds += seconds
+        progress.logged_loss += loss_sum
+        progress.logged_tokens += tokens
+        progress.logged_seconds += seconds
+
+    def _explain(self, step: int, window: Sequence[Batch], loss_sum: float, noise: torch.Tensor) -> str:
+        """Where the first non-finite number came from: the same forward once more, with the same dropout."""
+        what = "loss" if not math.isfinite(loss_sum) else "gradient"
+        torch.set_rng_state(noise)
+        for batch in window:
+            finding = first_non_finite(self.model, lambda batch=batch: self._loss(batch).sum)  # type: ignore[misc]
+            if finding is not None:
+                items = ", ".join(map(str, batch.items[:8])) + (", ..." if len(batch.items) > 8 else "")
+                return f"the {what} of update {step} is not finite (items {items} of epoch {self.progress.epoch}). {finding.describe()}"
+        finding = first_bad_gradient(self.model)
+        where = finding.describe() if finding else "No single module makes it: the sum of finite numbers overflows."
+        return f"the {what} of update {step} is not finite. {where}"

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import torch
+
+from glassformer.core.call import Call, Sight
+from glassformer.core.mask import Mask, Structure
+from glassformer.core.places import Places
+
+
+def a_call() -> Call:
+    return Call(Places.full(3), Mask(causal=True), Places.from_lengths([2, 0], 2))
+
+
+def test_view_of_a_layer_leaves_the_call_alone_and_shares_what_was_made():
+    call = a_call()
+    second = call.at(1)
+    assert (call.layer, second.layer) == (-1, 1)
+    assert second.sight(Mask(causal=True)) is call.at(0).sight(Mask(causal=True))
+    assert second.once("table", lambda: torch.zeros(1)) is call.once("table", lambda: torch.ones(1))
+
+
+def test_sight_is_made_once_for_each_rule():
+    call = a_call()
+    allow = torch.ones(3, 3, dtype=torch.bool)
+    plain, windowed = call.sight(Mask(causal=True)), call.sight(Mask(causal=True, window=2))
+    assert plain is not windowed
+    assert call.sight(Mask(causal=True) & Mask(window=2)) is windowed
+    assert call.sight(Mask(allow=allow)) is call.sight(Mask(allow=allow))
+    assert call.sight(Mask(allow=allow)) is not call.sight(Mask(allow=allow.clone()))
+
+
+def test_memory_and_self_are_seen_apart_under_the_same_rule():
+    call = a_call()
+    assert call.sight(Mask()).keys is call.places
+    assert call.memory_sight(Mask()).keys is call.memory
+    assert call.sight(Mask()) is not call.memory_sight(Mask())
+
+
+def test_sight_makes_its_tensors_once():
+    sight = Sight.of(Mask(), Places.full(3), Places.from_lengths([2, 0], 2))
+    assert sight.structure is Structure.GENERAL
+    assert sight.dense() is sight.dense()
+    assert sight.blind() is sight.blind()
+    assert sight.blind().flatten().tolist() == [False, False, False, True, True, True]
+
+
+def test_call_without_a_tape_changes_nothing():
+    class Part:
+        site = "somewhere"
+
+    value = torch.ones(2)
+    call = a_call()
+    assert call.note(Part(), "value", value) is value
+    assert not call.wants(Part(), "value")
+    assert not call.changes(Part(), "value")

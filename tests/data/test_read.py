@@ -1,0 +1,109 @@
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import glassformer.data.read
+from glassformer.core.errors import DataError
+from glassformer.data.read import default_text, read_lines, read_text
+
+
+def file(folder: Path, data: bytes, name: str = "text.txt") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def test_o35_bom_and_crlf_leave_no_trace(tmp_path: Path) -> None:
+    path = file(tmp_path, b"\xef\xbb\xbfa\r\nb")
+    assert read_text(path).text == "a\nb"
+    assert read_lines(path) == ["a", "b"]
+
+
+def test_read_text_turns_every_break_into_a_newline(tmp_path: Path) -> None:
+    assert read_text(file(tmp_path, b"a\rb\r\n\r\nc\n\rd")).text == "a\nb\n\nc\n\nd"
+
+
+def test_read_lines_breaks_at_newlines_only(tmp_path: Path) -> None:
+    text = "a\u2028b\x0cc\x85\n\nd\n"
+    assert read_lines(file(tmp_path, text.encode())) == ["a\u2028b\x0cc\x85", "", "d"]
+
+
+def test_o21_a_final_newline_is_no_further_line(tmp_path: Path) -> None:
+    assert read_lines(file(tmp_path, b"a\nb")) == read_lines(file(tmp_path, b"a\nb\n")) == ["a", "b"]
+    assert read_lines(file(tmp_path, b"a\n\n")) == ["a", ""]
+
+
+def test_read_text_unpacks_gzip(tmp_path: Path) -> None:
+    assert read_text(file(tmp_path, gzip.compress("\ufeff闫🎉".encode()), "text.txt.gz")).text == "闫🎉"
+
+
+def test_o35_a_wrong_byte_is_named_with_its_place(tmp_path: Path) -> None:
+    path = file(tmp_path, b"\xef\xbb\xbfa\r\nb\rit\x92s")
+    with pytest.raises(DataError, match=r"text\.txt is not UTF-8: byte 0x92 in line 3, at byte offset 10 "):
+        read_text(path)
+    with pytest.raises(DataError, match="replace_invalid=True"):
+        read_lines(path)
+
+
+def test_o35_wrong_bytes_are_replaced_and_counted_on_request(tmp_path: Path) -> None:
+    text = read_text(file(tmp_path, b"a\x92b \xef\xbf\xbd \xe9\x97 c\xff\xff"), replace_invalid=True)
+    assert text.text == "a\ufffdb \ufffd \ufffd c\ufffd\ufffd"
+    assert text.replaced == 4  # the second one stands in the file
+    assert text.lines == [text.text]
+    assert read_text(file(tmp_path, "a\ufffd".encode()), replace_invalid=True).replaced == 0
+
+
+def test_o35_the_locale_makes_no_difference(tmp_path: Path) -> None:
+    path = file(tmp_path, "闫🎉".encode())
+    source = Path(glassformer.data.read.__file__).parents[2]
+    script = (
+        f"import sys; sys.path.insert(0, {str(source)!r})\n"
+        "from glassformer.data.read import read_text\n"
+        f"print(ascii(read_text({str(path)!r}).text))"
+    )
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("'\\u95eb\\U0001f389'", "")
+
+
+def test_read_text_names_the_nearest_file(tmp_path: Path) -> None:
+    file(tmp_path, b"x", "train.txt")
+    with pytest.raises(DataError, match=r"no file .*trian\.txt; did you mean 'train\.txt'\?"):
+        read_text(tmp_path / "trian.txt")
+    with pytest.raises(DataError, match=r"no file .*zzz; check the name"):
+        read_text(tmp_path / "zzz")
+    with pytest.raises(DataError, match=r"nor the folder .*nowhere; check the path"):
+        read_text(tmp_path / "nowhere" / "train.txt")
+
+
+def test_read_text_refuses_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"{tmp_path.name} is a folder; name a file in it"):
+        read_text(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf"])
+def test_read_text_refuses_an_empty_file(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"text\.txt is empty"):
+        read_text(file(tmp_path, data))
+
+
+def test_read_text_refuses_a_damaged_gzip_file(tmp_path: Path) -> None:
+    whole = gzip.compress(b"a" * 1000)
+    for data in (b"plain", whole[:-9], whole[:12] + b"\xff\xff" + whole[14:]):
+        with pytest.raises(DataError, match=r"text\.gz is not a whole gzip file"):
+            read_text(file(tmp_path, data, "text.gz"))
+
+
+def test_read_text_names_any_other_failure(tmp_path: Path) -> None:
+    inside = file(tmp_path, b"x") / "deeper.txt"
+    with pytest.raises(DataError, match=r"deeper\.txt"):
+        read_text(inside)
+
+
+def test_default_text_is_long_and_the_same_again() -> None:
+    assert len(default_text()) > 300_000
+    assert default_text() == default_text()

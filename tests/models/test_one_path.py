@@ -1,0 +1,238 @@
+"""However rows are put together — padded, packed, cached, reordered — a token's numbers are those of its row alone.
+
+The padding id is the id of the end of a sentence, so whoever guessed padding from ids would fail everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from glassformer.core.call import Memory
+from glassformer.core.places import Places
+from glassformer.models.output import Loss
+from glassformer.models.transformer import Transformer
+
+END = PAD = 2
+IGNORED = -100
+TARGETS = ([5, 6, 7, 8, 9, 10, END], [END, 7], [11, 12, 2, 13, 14])
+SOURCES = ([20, 21, END], [22, 23, 24, 25, END], [26, END])
+LABELS = tuple([*row[1:], END] for row in TARGETS)
+ROWS = range(len(TARGETS))
+
+GRID = [
+    pytest.param(
+        {
+            "kind": kind,
+            "positions": positions,
+            "max_positions": 16,
+            "norm_place": place,
+            "norm": "layer" if place == "post" else "rms",
+            "gated": place == "pre",
+            "n_kv_heads": kv_heads,
+            "attention": {"kernel": kernel, "window": window},
+        },
+        id=f"{kind}-{positions}-{place}-{kernel}-{kv_heads}kv-window_{window}",
+    )
+    for kind in ("decoder", "encoder_decoder")
+    for positions in ("none", "sinusoidal", "learned", "rotary")
+    for place in ("post", "pre")
+    for kernel in ("reference", "sdpa")
+    for kv_heads in (2, 1)
+    for window in (None, 3)
+]
+EVEN, ODD = ([case for i, case in enumerate(GRID) if i.bit_count() % 2 == odd] for odd in (0, 1))
+"""Each half of the grid holds every pair of choices; it is enough where a run is long."""
+
+
+def lay_out(rows: Sequence[Sequence[int]], width: int, fill: int, side: str = "right") -> Tensor:
+    laid = [[*row, *[fill] * (width - len(row))] for row in rows]
+    if side == "left":
+        laid = [[*[fill] * (width - len(row)), *row] for row in rows]
+    return torch.tensor(laid)
+
+
+def memory_of(
+    model: Transformer, rows: Sequence[int], side: str = "right", width: int | None = None
+) -> Memory | None:
+    if model.encoder is None:
+        return None
+    sources = [SOURCES[row] for row in rows]
+    lengths = [len(source) for source in sources]
+    width = width or max(lengths)
+    return model.encode(
+        lay_out(sources, width, PAD, side), places=Places.from_lengths(lengths, width, side=side)
+    )
+
+
+def alone(model: Transformer, row: int) -> Tensor:
+    """The logits of one row without any padding, (T, V)."""
+    return model(torch.tensor([TARGETS[row]]), memory=memory_of(model, [row]))[0]
+
+
+def batch(model: Transformer, rows: Sequence[int], side: str, width: int = 9) -> dict[str, object]:
+    """One padded batch, wider than its longest row."""
+    targets = [TARGETS[row] for row in rows]
+    return {
+        "inputs": lay_out(targets, width, PAD, side),
+        "places": Places.from_lengths([len(target) for target in targets], width, side=side),
+        "memory": memory_of(model, rows, side, width=7),
+    }
+
+
+def packed(model: Transformer) -> dict[str, object]:
+    """Rows 0 and 1 in one row, row 2 in another."""
+    memory = None
+    if model.encoder is not None:
+        sources = lay_out([[*SOURCES[0], *SOURCES[1]], SOURCES[2]], 9, PAD)
+        memory = model.encode(sources, places=Places.packed([[3, 5], [2]], 9))
+    return {
+        "inputs": lay_out([[*TARGETS[0], *TARGETS[1]], TARGETS[2]], 10, PAD),
+        "places": Places.packed([[7, 2], [5]], 10),
+        "memory": memory,
+    }
+
+
+def assert_equal_logits(logits: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("arguments", GRID)
+def test_every_layout_gives_a_token_the_logits_of_its_row_alone(tiny, arguments):
+    model = tiny(**arguments)
+    with torch.no_grad():
+        expected = [alone(model, row) for row in ROWS]
+        for order in ([0, 1, 2], [2, 0, 1], [1]):
+            for side in ("right", "left"):
+                given = batch(model, order, side)
+                logits = model(**given)
+                last = model(**given, outputs="last")
+                assert logits.isfinite().all()
+                for at, row in enumerate(order):
+                    real = logits[at, given["places"].is_token[at]]
+                    assert_equal_logits(real, expected[row])
+                    assert_equal_logits(last[at], expected[row][-1])
+        logits = model(**packed(model))
+        assert_equal_logits(logits[0, :7], expected[0])
+        assert_equal_logits(logits[0, 7:9], expected[1])
+        assert_equal_logits(logits[1, :5], expected[2])
+
+
+@pytest.mark.parametrize(
+    ("side", "arguments"),
+    [pytest.param(side, *case.values, id=f"{side}-{case.id}") for side, half in zip(("right", "left"), (EVEN, ODD)) for case in half],
+)
+def test_cache_gives_a_token_the_logits_of_its_row_alone(tiny, side, arguments):
+    """Unequal prompts in two chunks, then single tokens; a row that has ended is given non-tokens, then leaves."""
+    model = tiny(**arguments)
+    with torch.no_grad():
+        expected = [alone(model, row) for row in ROWS]
+        rows, done = list(ROWS), [0] * len(ROWS)
+        memory = memory_of(model, rows, side)
+        cache = model.new_cache(len(rows), 8)
+        for counts in ([3, 1, 2], [2, 1, 1], [1, 0, 1], [1, 0, 1]):
+            chunks = [TARGETS[row][done[row] : done[row] + counts[row]] for row in rows]
+            width = max(counts)
+            places = Places.from_lengths(counts, width, side=side, start=done)
+            for _ in range(2):  # a pass that is not advanced may be run again
+                logits = model(
+                    lay_out(chunks, width, PAD, side), places=places, memory=memory, cache=cache
+                )
+            cache.advance(counts)
+            for row in rows:
+                assert_equal_logits(
+                    logits[row, places.is_token[row]], expected[row][done[row] : done[row] + counts[row]]
+                )
+                done[row] += counts[row]
+        assert done == [7, 2, 5]
+        # Rows 2 and 0 go on without row 1, in that order; None goes on from each row's length.
+        cache.truncate([5, 2, 4])
+        cache.select([2, 0])
+        if memory is not None:
+            places = memory.places
+            memory = Memory(
+                memory.states[[2, 0]], Places(places.position[[2, 0]], places.segment[[2, 0]])
+            )
+        logits = model(torch.tensor([TARGETS[2][4:5], TARGETS[0][5:6]]), memory=memory, cache=cache)
+        assert_equal_logits(logits[0, 0], expected[2][4])
+        assert_equal_logits(logits[1, 0], expected[0][5])
+
+
+def total(losses: Sequence[Loss]) -> Loss:
+    whole = losses[0]
+    for loss in losses[1:]:
+        whole = whole + loss
+    return whole
+
+
+def labels_like(given: dict[str, object], rows: Sequence[Sequence[int]]) -> Tensor:
+    """Labels at the real tokens, in order; nothing to predict elsewhere."""
+    labels = torch.full(given["inputs"].shape, IGNORED)
+    for at, row in enumerate(rows):
+        labels[at, given["places"].is_token[at]] = torch.tensor(row)
+    return labels
+
+
+@pytest.mark.parametrize("arguments", EVEN)
+def test_every_layout_gives_the_same_loss_and_gradients(tiny, arguments):
+    model = tiny(**arguments).train()
+
+    def loss_and_gradients(losses: Sequence[Loss]) -> tuple[Loss, dict[str, Tensor]]:
+        loss = total(losses)
+        gradients = torch.autograd.grad(loss.sum, list(model.parameters()))
+        return loss, dict(zip(dict(model.named_parameters()), gradients, strict=True))
+
+    singles = [
+        model(
+            torch.tensor([TARGETS[row]]), memory=memory_of(model, [row]), labels=torch.tensor([LABELS[row]])
+        )
+        for row in ROWS
+    ]
+    expected, expected_gradients = loss_and_gradients(singles)
+    assert int(expected.count) == sum(len(row) for row in LABELS)
+    layouts = [(batch(model, ROWS, "right"), LABELS), (batch(model, ROWS, "left"), LABELS)]
+    layouts.append((packed(model), [[*LABELS[0], *LABELS[1]], LABELS[2]]))
+    for given, rows in layouts:
+        loss, gradients = loss_and_gradients([model(**given, labels=labels_like(given, rows))])
+        assert int(loss.count) == int(expected.count)
+        torch.testing.assert_close(loss.sum, expected.sum, atol=1e-5, rtol=1e-5)
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(
+                gradient, expected_gradients[name], atol=1e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}"
+            )
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])
+def test_packed_prompt_goes_on_in_the_cache(tiny, kind):
+    """A second document that begins in the middle of a chunk, and goes on from its own position."""
+    model = tiny(kind=kind, positions="rotary")
+    with torch.no_grad():
+        first, second = alone(model, 0), alone(model, 2)
+        memory = None
+        if model.encoder is not None:
+            sources = torch.tensor([[*SOURCES[0], *SOURCES[2]]])
+            memory = model.encode(sources, places=Places.packed([[3, 2]]))
+        tokens = torch.tensor([[*TARGETS[0], *TARGETS[2]]])
+        places = Places.packed([[7, 5]])
+        cache = model.new_cache(1, 16)
+        parts = []
+        for begin, end in ((0, 9), (9, 11), (11, 12)):
+            where = Places(places.position[:, begin:end], places.segment[:, begin:end])
+            parts.append(model(tokens[:, begin:end], places=where, memory=memory, cache=cache))
+            cache.advance([end - begin])
+    assert_equal_logits(torch.cat(parts, dim=1)[0], torch.cat([first, second]))
+
+
+def test_o34_packed_documents_do_not_see_each_other(tiny):
+    """X = [5, 6, 7] and Y = [8, 9] in one row with one pad: Y does not move at all when X changes."""
+    model = tiny(positions="learned", max_positions=8)
+    places = Places.packed([[3, 2]], 6)
+    assert places.position.tolist() == [[0, 1, 2, 0, 1, 0]]
+    with torch.no_grad():
+        before = model(torch.tensor([[5, 6, 7, 8, 9, PAD]]), places=places)
+        after = model(torch.tensor([[15, 16, 17, 8, 9, PAD]]), places=places)
+    assert not torch.equal(before[0, :3], after[0, :3])
+    assert torch.equal(before[0, 3:5], after[0, 3:5])
