@@ -165,8 +165,8 @@ def test_writing_with_a_gradient_is_refused():
 
 def test_cache_keeps_its_type_and_gives_back_the_callers():
     cache = KVCache([(1, 1)], 1, 4, dtype=torch.bfloat16)
-    k = torch.tensor([[[[1.0 + 2.0**-12]]]])
-    keys, _ = cache.layers[0].write(k, k, cache.plan(Places.from_lengths([1], start=[0]), 1))
+    k = torch.full((1, 1, 2, 1), 1.0 + 2.0**-12)
+    keys, _ = cache.layers[0].write(k, k, cache.plan(Places.from_lengths([1], 2), 2))
     assert cache.layers[0].keys.dtype == torch.bfloat16
     assert keys.dtype == torch.float32
     assert float(keys[0, 0, 0, 0]) == 1.0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.tape import Tape
@@ -28,7 +29,7 @@ def test_o28_weights_are_per_head_and_of_the_right_shape():
     for site, weights in one.items():
         assert torch.allclose(weights, tape[site][1], atol=1e-6)
         assert torch.allclose(weights.sum(-1), torch.ones(()), atol=1e-6)
-        averaged = torch.stack([head for head in tape[site][1]]).mean(0)
+        averaged = sum(tape[site][1]) / 4
         assert torch.allclose(weights.mean(0), averaged, atol=1e-6)
 
 
@@ -46,7 +47,7 @@ def test_o28_generated_tokens_have_rows():
     for site, weights in attention_weights(model, tokens[:5]).items():
         assert weights.shape == (4, 5, 5)
         assert torch.equal(weights, weights.tril())
-        rows = torch.cat([step[0, :, :, :5] for step in tape.all(site)], dim=1)
+        rows = torch.cat([F.pad(step[0], (0, 5 - step.shape[-1])) for step in tape.all(site)], dim=1)
         assert torch.allclose(weights, rows, atol=1e-6)
 
 

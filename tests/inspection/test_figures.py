@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from glassformer.core.errors import DataError
 from glassformer.inspection import canvas
@@ -60,21 +63,30 @@ def test_no_text_of_curves_and_bars_is_cut_off():
 
 
 def inside(figure: Figure) -> None:
-    svg(figure)  # lays it out
-    renderer = figure.canvas.get_renderer()
+    sheet = FigureCanvasAgg(figure)
+    with canvas.style():
+        sheet.draw()
+    renderer = sheet.get_renderer()
     width, height = figure.bbox.width, figure.bbox.height
-    for artist in figure.findobj(lambda artist: isinstance(artist, canvas_text()) and artist.get_visible()):
-        box = artist.get_window_extent(renderer)
-        if artist.get_text():
-            assert min(box.x0, box.y0) >= -0.5, artist
-            assert box.x1 <= width + 0.5, artist
-            assert box.y1 <= height + 0.5, artist
+    for text in drawn(figure):
+        box = text.get_window_extent(renderer)
+        if text.get_text():
+            assert min(box.x0, box.y0) >= -0.5, text
+            assert box.x1 <= width + 0.5, text
+            assert box.y1 <= height + 0.5, text
 
 
-def canvas_text() -> type:
-    from matplotlib.text import Text
-
-    return Text
+def drawn(figure: Figure) -> Iterator[Text]:
+    """Every text that is really drawn: not those of an axis that is off, nor of ticks beyond its ends."""
+    yield from figure.texts
+    for legend in figure.legends:
+        yield from legend.get_texts()
+    for axes in figure.axes:
+        yield from axes.texts
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            if axes.axison:
+                yield axis.label
+                yield from (tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high)
 
 
 def test_png_of_chinese_labels_is_made_without_a_warning(tmp_path: Path):

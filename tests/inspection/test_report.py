@@ -41,7 +41,8 @@ class Reader(HTMLParser):
 
 
 def picture(size: int = 4, label: str = "tok") -> AttentionPicture:
-    return AttentionPicture(f"head of {size}", torch.rand(size, size), [label] * size, [label] * size)
+    weights = torch.rand(size, size, generator=torch.Generator().manual_seed(0))
+    return AttentionPicture(f"head of {size}", weights, [label] * size, [label] * size)
 
 
 def full() -> ReportData:

@@ -29,7 +29,10 @@ def write_atomically(path: Path, write: Callable[[Path], None], needed_bytes: in
     """
     partial = path.with_name(path.name + PARTIAL)
     try:
+        partial.touch()
+        mode = partial.stat().st_mode
         write(partial)
+        partial.chmod(mode)  # safetensors makes files that only their owner can read
         with partial.open("rb") as handle:
             os.fsync(handle.fileno())
         partial.replace(path)

@@ -92,9 +92,7 @@ def _one_sample(tokens: Tensor | Sequence[int], name: str, device: torch.device)
     if rows.ndim == 2 and rows.shape[0] == 1:
         return rows
     if rows.ndim != 1:
-        raise DataError(
-            f"{name} have shape {tuple(rows.shape)}; give the ids of one sample, (length) or (1, length)"
-        )
+        raise DataError(f"{name} have shape {tuple(rows.shape)}; give the ids of one sample, (length) or (1, length)")
     return rows.unsqueeze(0)
 
 
@@ -122,9 +120,7 @@ def _check_size(
         assert isinstance(attention, Attention), "only attention has weights"
         count = attention.config.n_heads
         if heads is not None and not all(0 <= head < count for head in heads):
-            raise DataError(
-                f"heads {list(heads)} are not all in 0..{count - 1}, the heads of {attention.site}"
-            )
+            raise DataError(f"heads {list(heads)} are not all in 0..{count - 1}, the heads of {attention.site}")
         encoder = site.startswith("encoder.")
         queries, keys = (S if encoder else T), (S if encoder or attention.cross else T)
         number = max(4, attention.output.weight.element_size())  # weights are float32 at least

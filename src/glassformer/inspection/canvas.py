@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from glassformer.core.files import write_atomically
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -157,6 +159,9 @@ def save_png(figure: Figure, path: Path, dpi: int = 150) -> tuple[str, ...]:
 
     Returns:
         The labels that no installed font can draw in full; they have `MISSING` where a character is missing.
+
+    Raises:
+        CheckpointError: The file cannot be written.
     """
     from matplotlib.text import Text
 
@@ -166,7 +171,7 @@ def save_png(figure: Figure, path: Path, dpi: int = 150) -> tuple[str, ...]:
         try:
             for text, label in texts.items():
                 text.set_text(shown[label])
-            figure.savefig(path, format="png", dpi=_dpi(figure, dpi))
+            write_atomically(path, lambda file: figure.savefig(file, format="png", dpi=_dpi(figure, dpi)))
         finally:
             for text, label in texts.items():
                 text.set_text(label)
@@ -180,9 +185,7 @@ def readable(label: str, longest: int | None = LONGEST) -> str:
         label: Any text.
         longest: Characters that are shown; None = all.
     """
-    plain = "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in label
-    )
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in label)
     return plain if longest is None or len(plain) <= longest else plain[: longest - 1] + "…"
 
 
@@ -231,6 +234,4 @@ def _drawable(label: str) -> str:
     from matplotlib.font_manager import FontProperties, fontManager, get_font
 
     fonts = [get_font(fontManager.findfont(FontProperties(family=[name]))) for name in _families()]
-    return "".join(
-        c if c == "\n" or any(font.get_char_index(ord(c)) for font in fonts) else MISSING for c in label
-    )
+    return "".join(c if c == "\n" or any(font.get_char_index(ord(c)) for font in fonts) else MISSING for c in label)

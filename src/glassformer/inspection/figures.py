@@ -26,9 +26,7 @@ COLOUR_MAP = "viridis"  # equal steps of the number look like equal steps
 Points = Sequence[tuple[float, float]]
 
 
-def curve(
-    series: Mapping[str, Points], *, title: str, x_label: str, y_label: str, log: bool = False
-) -> Figure:
+def curve(series: Mapping[str, Points], *, title: str, x_label: str, y_label: str, log: bool = False) -> Figure:
     """Return lines over one horizontal axis, such as the loss of training and validation over steps.
 
     Args:
@@ -43,16 +41,12 @@ def curve(
     columns = max(1, min(len(names), int((WIDTH - 0.3) / (widest(names) + 0.5))))
     legend = 0.1 + 0.2 * math.ceil(len(names) / columns) if len(names) > 1 else 0.0
     with style():
-        figure, axes = sheet(
-            title, (WIDTH - left - right, 2.1), left=left, right=right, below=0.5 + legend, above=0.22
-        )
+        figure, axes = sheet(title, (WIDTH - left - right, 2.1), left=left, right=right, below=0.5 + legend, above=0.22)
         lines = []
         for points, colour in zip(series.values(), _line_colours(len(names)), strict=True):
             heights = [y if math.isfinite(y) and (y > 0 or not log) else math.nan for _, y in points]
             lone = sum(map(math.isfinite, heights)) == 1
-            lines += axes.plot(
-                [x for x, _ in points], heights, "o" if lone else "-", color=colour, markersize=4
-            )
+            lines += axes.plot([x for x, _ in points], heights, "o" if lone else "-", color=colour, markersize=4)
         _scale(axes, log)
         axes.set_xlabel(readable(x_label), parse_math=False)
         axes.text(0, 1.03, readable(y_label), transform=axes.transAxes, va="bottom", parse_math=False)
@@ -63,9 +57,7 @@ def curve(
     return figure
 
 
-def heat_map(
-    weights: Float[Tensor, "query key"], rows: Sequence[str], columns: Sequence[str], *, title: str
-) -> Figure:
+def heat_map(weights: Float[Tensor, "query key"], rows: Sequence[str], columns: Sequence[str], *, title: str) -> Figure:
     """Return one head's attention as a picture: row t shows where token t looks.
 
     Args:

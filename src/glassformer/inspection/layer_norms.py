@@ -48,13 +48,10 @@ def layer_norms(tape: Tape, places: Mapping[str, Places] | None = None) -> dict[
     sites = [site for site in tape if site.endswith(RESIDUAL)]
     if not sites:
         raise DataError(
-            "the tape holds no residual stream; make it with Tape(model, '*.residual', reduce=rms) and run "
-            "the model"
+            "the tape holds no residual stream; make it with Tape(model, '*.residual', reduce=rms) and run the model"
         )
     stacks = [site.partition(".")[0] for site in sites]
-    norms = [
-        _over_tokens(tape[site], (places or {}).get(stack)) for site, stack in zip(sites, stacks, strict=True)
-    ]
+    norms = [_over_tokens(tape[site], (places or {}).get(stack)) for site, stack in zip(sites, stacks, strict=True)]
     values = torch.stack(norms).tolist()  # one transfer from the device
     return {site.removesuffix(RESIDUAL): value for site, value in zip(sites, values, strict=True)}
 

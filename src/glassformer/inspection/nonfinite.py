@@ -52,9 +52,10 @@ class Finding:
     def describe(self) -> str:
         """Return two sentences for a person."""
         dtype = str(self.dtype).removeprefix("torch.")
-        bad = f"{self.value} at {list(self.index)} of a {dtype} tensor of shape {list(self.shape)}"
+        where = f" at {list(self.index)} of shape {list(self.shape)}" if self.shape else ""
+        bad = f"{self.value} in {dtype}{where}"
         if self.kind == "parameter":
-            return f"The parameter {self.site} is not finite: {bad}. It spoils what it takes part in."
+            return f"The parameter {self.site} is not finite: {bad}. All that is made with it is spoilt."
         if self.kind == "gradient":
             return (
                 f"The gradient of {self.site} is not finite: {bad}. No parameter nearer to the loss has "
@@ -71,10 +72,7 @@ class Finding:
         size = "" if given is None else f", at most {given:g} in size"
         overflow = self.dtype == torch.float16 and math.isinf(self.value)
         way_out = "; float16 ends at 65504, bfloat16 and float32 go on" if overflow else ""
-        return (
-            f"The output of {self.site} is the first that is not finite: {bad}. Its input is finite"
-            f"{size}{way_out}."
-        )
+        return f"The output of {self.site} is the first that is not finite: {bad}. Its input is finite{size}{way_out}."
 
 
 def first_non_finite(model: nn.Module, run: Callable[[], Tensor]) -> Finding | None:

@@ -179,9 +179,7 @@ def _norms(data: ReportData, language: str) -> Iterator[str]:
     if not looks:
         return
     last: Mapping[str, float] = looks[-1]["norms"]
-    series = {
-        site: [(row["step"], row["norms"][site]) for row in looks if site in row["norms"]] for site in last
-    }
+    series = {site: [(row["step"], row["norms"][site]) for row in looks if site in row["norms"]] for site in last}
     sizes = [size for points in series.values() for _, size in points if math.isfinite(size) and size > 0]
     axis = word("norms_axis", language)
     drawn = [
@@ -226,9 +224,7 @@ def _points(metrics: Sequence[Mapping[str, Any]], split: str, name: str) -> Poin
 def _number(value: float | int | str) -> str:
     if isinstance(value, str):
         return value
-    return (
-        f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    )
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def _cut(text: str) -> str:

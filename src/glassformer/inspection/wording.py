@@ -24,8 +24,7 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
     "learning_hint": {
         "en": "The loss is the model's mean surprise at a token: lower is better. Where the training loss "
         "falls and the validation loss rises, the model learns its examples by heart.",
-        "zh": "损失是模型对每个词元的平均意外程度，越低越好。"
-        "训练损失下降而验证损失上升，说明模型在死记训练样本。",
+        "zh": "损失是模型对每个词元的平均意外程度，越低越好。训练损失下降而验证损失上升，说明模型在死记训练样本。",
     },
     "loss_curve": {"en": "Loss", "zh": "损失"},
     "loss_axis": {"en": "nats per token", "zh": "每个词元的损失（nat）"},

@@ -54,13 +54,20 @@ def write_run_report(
         commands = [f"glassformer generate {folder} PROMPT --temperature 0.8", f"glassformer eval {folder}"]
     content = ReportData(
         title=f"{result['task']}: {folder.name}",
-        headline={**judged, **headline},
+        headline={**_readable(judged), **{name: result[name] for name in facts}},
         metrics=rows,
         examples=examples,
         attention=attention,
         commands=[*commands, f"glassformer summary {folder}"],
     )
     write_report(path, content, language=language)
+
+
+def _readable(metrics: Mapping[str, float]) -> dict[str, float | str]:
+    """Metrics as a person reads them, what was asked for first: shares as percentages, losses to four places."""
+    shares = {name: f"{100 * value:.1f} %" for name, value in metrics.items() if name == "exact_match"}
+    losses = {name: f"{metrics[name]:.4f}" for name in ("loss", "perplexity") if name in metrics}
+    return {**shares, **losses, **{name: value for name, value in metrics.items() if name not in {**shares, **losses}}}
 
 
 def _answers(loaded: HasModel, split: Split) -> list[Example]:
