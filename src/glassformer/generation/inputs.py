@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassformer.core.call import Memory
 from glassformer.core.errors import DataError, UnsupportedError
@@ -15,27 +14,6 @@ from glassformer.core.places import Places
 from glassformer.core.protocols import Tokenizer
 from glassformer.core.tape import Tape
 from glassformer.models.transformer import Transformer
-
-
-@contextmanager
-def inference(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Switch dropout and gradients off, and every module back to its own mode afterwards, also on an error.
-
-    It surrounds single forward passes, never a `yield` to a caller: who takes tokens one by one has their own
-    gradient mode and their own model, in its own mode, in between and after giving up half way.
-
-    Args:
-        modules: `model.modules()`, as a list where it is needed often: collecting them takes a while.
-    """
-    learning = [module for module in modules if module.training]
-    try:
-        for module in learning:
-            module.training = False
-        with torch.no_grad():
-            yield
-    finally:
-        for module in learning:
-            module.training = True
 
 
 def check_model(model: Transformer, tokenizer: Tokenizer) -> None:

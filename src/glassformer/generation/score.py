@@ -15,10 +15,10 @@ from glassformer.generation.inputs import (
     check_model,
     check_sources,
     encode_sources,
-    inference,
     padded,
 )
 from glassformer.generation.sampling import log_probabilities
+from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 
 

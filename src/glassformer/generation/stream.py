@@ -20,7 +20,6 @@ from glassformer.generation.inputs import (
     check_model,
     check_sources,
     encode_sources,
-    inference,
     padded,
     select_memory,
 )
@@ -37,6 +36,7 @@ from glassformer.generation.sampling import (
     temper,
 )
 from glassformer.generation.stopping import StopReason
+from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 
 Candidates = tuple[tuple[int, float], ...]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.tape import Tape
+from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 
@@ -21,7 +21,6 @@ COPIES = 4
 """Of a layer's weights while they are made: scores, masked scores, their softmax, the softmax masked."""
 
 
-@torch.no_grad()
 def attention_weights(
     model: Transformer,
     tokens: Int[Tensor, " length"] | Sequence[int],
@@ -64,7 +63,7 @@ def attention_weights(
     chosen = None if heads is None else list(heads)
     # A copy of the chosen heads, for a view would keep them all alive.
     tape = Tape(model, *sites, reduce=lambda weights: weights if chosen is None else weights[:, chosen])
-    with _eval_mode(model):
+    with inference(model.modules()):
         memory = None if source is None else model.encode(source, tape=tape)
         model(rows, memory=memory, outputs="hidden", tape=tape)
     return {site: tape[site][0] for site in tape}
@@ -137,15 +136,3 @@ def _check_size(
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:,.1f} MiB"
-
-
-@contextmanager
-def _eval_mode(model: nn.Module) -> Iterator[None]:
-    """Every module in eval mode, and afterwards each in the mode it was in."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training

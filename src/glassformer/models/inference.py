@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -10,16 +10,19 @@ from torch import nn
 
 
 @contextmanager
-def inference(model: nn.Module) -> Iterator[None]:
+def inference(modules: Iterable[nn.Module]) -> Iterator[None]:
     """Switch dropout and gradients off, and every module back to its own mode afterwards, also on an error.
 
+    It surrounds forward passes, never a `yield` to a caller: who takes tokens one by one has their own gradient mode
+    and their own model, in its own mode, in between and after giving up half way.
+
     Args:
-        model: Any module; one that is partly frozen in eval mode stays so.
+        modules: `model.modules()`, as a list where it is needed often: collecting them takes a while.
     """
-    learning = [module for module in model.modules() if module.training]
-    for module in learning:
-        module.training = False
+    learning = [module for module in modules if module.training]
     try:
+        for module in learning:
+            module.training = False
         with torch.no_grad():
             yield
     finally:

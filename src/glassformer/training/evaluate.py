@@ -36,7 +36,7 @@ def evaluate(
     """
     found: dict[str, float] = {}
     if "loss" in metrics:
-        with inference(loaded.model):
+        with inference(loaded.model.modules()):
             found |= loss_metrics(loaded.model, split, batch_size, advanced)
     if "exact_match" in metrics and split.pairs:
         outputs = answers(loaded, [source for source, _ in split.pairs], batch_size=batch_size)

@@ -35,7 +35,7 @@ def norms_on(model: Transformer, batch: Batch) -> dict[str, float]:
         documents=None if batch.documents is None else batch.documents[:ROWS],
     )
     tape = Tape(model, "*.residual", reduce=rms)
-    with inference(model):
+    with inference(model.modules()):
         objective(model, few.to(model.device), tape=tape)
     places = {"encoder": few.source_places} if few.source is not None else {}
     return layer_norms(tape, {**places, model.output_stack.site: few.places})
