@@ -31,13 +31,12 @@ def evaluate(
 ) -> None:
     """Measure a run's model on its test data, or on other data with --set task.KEY=VALUE."""
     from glassformer.cli.display import metrics_line
+    from glassformer.cli.waiting import waiting
     from glassformer.training.run import evaluate_run
 
-    place(device, threads)
-    with _progress("evaluating") as advanced:
-        split, metrics = evaluate_run(
-            run, sets or [], device=place(device, threads), precision=precision, advanced=advanced
-        )
+    where = place(device, threads)
+    with waiting("evaluating") as advanced:
+        split, metrics = evaluate_run(run, sets or [], device=where, precision=precision, advanced=advanced)
     if as_json:
         typer.echo(json.dumps({"split": split, **metrics}))
     else:
@@ -89,6 +88,8 @@ def generate(
             "top": probs,
         }
     )
+    if temperature == 0 and (top_k or top_p is not None or seed):
+        typer.echo("note: --top-k, --top-p and --seed have no effect at temperature 0, which always takes the best", err=True)
     loaded = open_model(model, device, threads, precision)
     text = sys.stdin.read().removesuffix("\n") if prompt == "-" else prompt
     if stream and not as_json and not probs:
@@ -152,9 +153,3 @@ def _say_why(reason: str | None, limit: int | None) -> None:
     """Say why the text ends where a reader would wonder."""
     if reason == "context":
         typer.echo(f"(the context of {limit} tokens is full; --when-full slide goes on)", err=True)
-
-
-def _progress(what: str) -> Any:
-    from glassformer.cli.waiting import waiting
-
-    return waiting(what)
