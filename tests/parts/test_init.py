@@ -16,13 +16,17 @@ from glassformer.core.config import (
     NormConfig,
     StackConfig,
 )
+from glassformer.models.arguments import ModelArguments
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 from glassformer.parts.feed_forward import FeedForward
 from glassformer.parts.init import TRUNCATED_STD, init_table, initialise
 from glassformer.parts.stack import Stack
 
-from ..conftest import tiny_arguments
+
+def tiny_arguments(**arguments: object) -> ModelArguments:
+    return ModelArguments(**({"kind": "decoder", "d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24} | arguments))
+
 
 KINDS = [
     {"kind": "decoder"},

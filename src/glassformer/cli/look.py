@@ -12,7 +12,9 @@ from glassformer.cli.options import Device, Json, Model, Threads, open_model
 
 def summary(
     model: Model,
-    length: Annotated[int, typer.Option(min=1, help="Tokens of the forward pass whose FLOPs are counted.")] = 128,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens whose FLOPs are counted; 128 when not given.", show_default=False)
+    ] = None,
     as_json: Json = False,
     device: Device = "cpu",
     threads: Threads = None,

@@ -106,12 +106,15 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.scaler.unscale_(self.optimizer)
-        limit = math.inf if self.config.clip is None else self.config.clip
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        # The norm is judged before anything is scaled by it: a norm that is NaN would make every gradient NaN.
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
         loss_sum, grad_norm = torch.stack((total, norm.to(total.dtype))).tolist()
         overflowed = self.scaler.is_enabled() and math.isfinite(loss_sum) and not math.isfinite(grad_norm)
         if not overflowed and not (math.isfinite(loss_sum) and math.isfinite(grad_norm)):
             raise DivergenceError(self._explain(step, window, loss_sum, noise))
+        if self.config.clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip, norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         seconds = time.perf_counter() - began
