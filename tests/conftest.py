@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from glassformer.core.config import InitConfig, InitRule
 from glassformer.models.arguments import AttentionArguments, ModelArguments
 from glassformer.models.transformer import Transformer
 
@@ -19,11 +20,14 @@ settings.load_profile("glassformer")
 
 VOCAB_SIZE = 32
 
+LIVELY = InitConfig(embedding=InitRule(kind="normal", std=0.25), head=InitRule(kind="normal", std=0.25))
+"""Logits that differ by ones, not by thousandths, whatever the defaults are."""
+
 
 def tiny_arguments(**arguments: Any) -> ModelArguments:
     """Two layers of width 16 with two heads and no dropout; every argument can be given anew."""
     attention = AttentionArguments(**arguments.pop("attention", {}))
-    small = {"kind": "decoder", "d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "dropout": 0.0}
+    small = {"kind": "decoder", "d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "dropout": 0.0, "init": LIVELY}
     return ModelArguments(**(small | arguments), attention=attention)
 
 

@@ -33,9 +33,7 @@ def a_stack(*, cross: bool = False, d_model: int = 8, vocab_size: int = 10, bloc
         cross_attention=ATTENTION if cross else None,
         feed_forward=FeedForwardConfig(d_ff=16),
     )
-    return StackConfig(
-        input=InputConfig(vocab_size=vocab_size, d_model=d_model), blocks=(block,) * blocks, causal=True
-    )
+    return StackConfig(input=InputConfig(vocab_size=vocab_size, d_model=d_model), blocks=(block,) * blocks, causal=True)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +61,12 @@ def test_unknown_setting_names_the_nearest_at_every_depth(settings, name, near):
 
 
 def test_unknown_setting_from_python_names_the_nearest():
-    with pytest.raises(ConfigError, match="^ep is not a setting; did you mean 'eps'"):
+    with pytest.raises(ConfigError, match=r"^ep is not a setting; did you mean 'eps'"):
         NormConfig(ep=1e-6)
 
 
 def test_where_is_put_before_every_name():
-    with pytest.raises(ConfigError, match="^training.norm.knd is not a setting"):
+    with pytest.raises(ConfigError, match=r"^training.norm.knd is not a setting"):
         NormConfig.parse({"knd": "layer"}, "training.norm")
 
 
@@ -131,7 +129,7 @@ def test_parse_of_a_wrong_alternative_does_not_speak_of_types_of_the_program():
 
 
 def test_parse_of_something_that_is_no_settings_at_all_says_so():
-    with pytest.raises(ConfigError, match="^NormConfig is 'layer': input should be a valid dictionary"):
+    with pytest.raises(ConfigError, match=r"^NormConfig is 'layer': input should be a valid dictionary"):
         NormConfig.parse("layer")
 
 
@@ -150,7 +148,7 @@ def test_settings_from_python_are_not_converted(settings):
 
 def test_blocks_from_python_are_a_tuple():
     stack = a_stack()
-    with pytest.raises(ConfigError, match="^blocks is "):
+    with pytest.raises(ConfigError, match=r"^blocks is "):
         StackConfig(input=stack.input, blocks=list(stack.blocks))
 
 

@@ -64,9 +64,7 @@ def test_dense_mask_is_the_definition(mask, queries, keys):
 @given(a=masks(), b=masks(), queries=places(T), keys=places(S))
 def test_and_shows_what_both_show(a, b, queries, keys):
     both = (a & b).dense(queries, keys)
-    assert torch.equal(
-        both.expand(B, 1, T, S), (a.dense(queries, keys) & b.dense(queries, keys)).expand(B, 1, T, S)
-    )
+    assert torch.equal(both.expand(B, 1, T, S), (a.dense(queries, keys) & b.dense(queries, keys)).expand(B, 1, T, S))
 
 
 @given(mask=masks())

@@ -89,10 +89,10 @@ def test_value_that_is_not_there_is_explained():
     tape = Tape(Model(), "*0.residual")
     with pytest.raises(ConfigError, match="is recorded, but no forward pass has come by it yet"):
         tape[NAMES[1]]
-    with pytest.raises(ConfigError, match="blocks.2.residual is not recorded by this tape; did you mean"):
+    with pytest.raises(ConfigError, match=r"blocks.2.residual is not recorded by this tape; did you mean"):
         tape[NAMES[5]]
 
 
 def test_keep_is_one_of_two_words():
-    with pytest.raises(ConfigError, match="keep is 'every'.*'last'.*'all'"):
+    with pytest.raises(ConfigError, match=r"keep is 'every'.*'last'.*'all'"):
         Tape(Model(), "*", keep="every")

@@ -145,9 +145,7 @@ def test_one_query_one_key_gives_the_value(kernel):
         assert mean(attend(q, k, v, mask=mask, kernel=kernel)) == [7.0]
 
 
-@pytest.mark.parametrize(
-    ("scale", "factor"), [("sqrt", 0.25), ("d_k", 0.0625), ("none", 1.0), (0.3, 0.3), (2, 2.0)]
-)
+@pytest.mark.parametrize(("scale", "factor"), [("sqrt", 0.25), ("d_k", 0.0625), ("none", 1.0), (0.3, 0.3), (2, 2.0)])
 def test_scale_by_name_or_number(scale, factor):
     assert score_factor(scale, 16) == factor
 

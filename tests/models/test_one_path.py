@@ -55,17 +55,13 @@ def lay_out(rows: Sequence[Sequence[int]], width: int, fill: int, side: str = "r
     return torch.tensor(laid)
 
 
-def memory_of(
-    model: Transformer, rows: Sequence[int], side: str = "right", width: int | None = None
-) -> Memory | None:
+def memory_of(model: Transformer, rows: Sequence[int], side: str = "right", width: int | None = None) -> Memory | None:
     if model.encoder is None:
         return None
     sources = [SOURCES[row] for row in rows]
     lengths = [len(source) for source in sources]
     width = width or max(lengths)
-    return model.encode(
-        lay_out(sources, width, PAD, side), places=Places.from_lengths(lengths, width, side=side)
-    )
+    return model.encode(lay_out(sources, width, PAD, side), places=Places.from_lengths(lengths, width, side=side))
 
 
 def alone(model: Transformer, row: int) -> Tensor:
@@ -123,7 +119,11 @@ def test_every_layout_gives_a_token_the_logits_of_its_row_alone(tiny, arguments)
 
 @pytest.mark.parametrize(
     ("side", "arguments"),
-    [pytest.param(side, *case.values, id=f"{side}-{case.id}") for side, half in zip(("right", "left"), (EVEN, ODD)) for case in half],
+    [
+        pytest.param(side, *case.values, id=f"{side}-{case.id}")
+        for side, half in (("right", EVEN), ("left", ODD))
+        for case in half
+    ],
 )
 def test_cache_gives_a_token_the_logits_of_its_row_alone(tiny, side, arguments):
     """Unequal prompts in two chunks, then single tokens; a row that has ended is given non-tokens, then leaves."""
@@ -138,9 +138,7 @@ def test_cache_gives_a_token_the_logits_of_its_row_alone(tiny, side, arguments):
             width = max(counts)
             places = Places.from_lengths(counts, width, side=side, start=done)
             for _ in range(2):  # a pass that is not advanced may be run again
-                logits = model(
-                    lay_out(chunks, width, PAD, side), places=places, memory=memory, cache=cache
-                )
+                logits = model(lay_out(chunks, width, PAD, side), places=places, memory=memory, cache=cache)
             cache.advance(counts)
             for row in rows:
                 assert_equal_logits(
@@ -153,9 +151,7 @@ def test_cache_gives_a_token_the_logits_of_its_row_alone(tiny, side, arguments):
         cache.select([2, 0])
         if memory is not None:
             places = memory.places
-            memory = Memory(
-                memory.states[[2, 0]], Places(places.position[[2, 0]], places.segment[[2, 0]])
-            )
+            memory = Memory(memory.states[[2, 0]], Places(places.position[[2, 0]], places.segment[[2, 0]]))
         logits = model(torch.tensor([TARGETS[2][4:5], TARGETS[0][5:6]]), memory=memory, cache=cache)
         assert_equal_logits(logits[0, 0], expected[2][4])
         assert_equal_logits(logits[1, 0], expected[0][5])
@@ -186,9 +182,7 @@ def test_every_layout_gives_the_same_loss_and_gradients(tiny, arguments):
         return loss, dict(zip(dict(model.named_parameters()), gradients, strict=True))
 
     singles = [
-        model(
-            torch.tensor([TARGETS[row]]), memory=memory_of(model, [row]), labels=torch.tensor([LABELS[row]])
-        )
+        model(torch.tensor([TARGETS[row]]), memory=memory_of(model, [row]), labels=torch.tensor([LABELS[row]]))
         for row in ROWS
     ]
     expected, expected_gradients = loss_and_gradients(singles)

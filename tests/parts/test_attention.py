@@ -80,10 +80,7 @@ def test_without_positions_order_is_invisible():
 
 def test_offsets_are_there_as_asked():
     names = lambda **k: {  # noqa: E731
-        name
-        for name, _ in Attention(
-            AttentionConfig(n_heads=1, n_kv_heads=1, d_head=4, **k), 4
-        ).named_parameters()
+        name for name, _ in Attention(AttentionConfig(n_heads=1, n_kv_heads=1, d_head=4, **k), 4).named_parameters()
     }
     assert names() == {"qkv.weight", "qkv.bias", "output.weight", "output.bias"}
     assert names(bias=False) == {"qkv.weight", "output.weight", "output.bias"}

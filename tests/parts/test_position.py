@@ -46,9 +46,7 @@ def test_shift_of_a_sinusoid_is_one_linear_map(d, k):
     """
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
         turn = k * frequencies(d, 10_000.0, dtype=dtype)
-        blocks = [
-            torch.tensor([[c, s], [-s, c]], dtype=dtype) for c, s in zip(turn.cos(), turn.sin(), strict=True)
-        ]
+        blocks = [torch.tensor([[c, s], [-s, c]], dtype=dtype) for c, s in zip(turn.cos(), turn.sin(), strict=True)]
         shift = torch.block_diag(*blocks)
         positions = torch.arange(100)[None]
         here, there = (sinusoid(p, d, dtype=dtype)[0] for p in (positions, positions + k))

@@ -39,9 +39,7 @@ def test_o17_tokens_with_a_gap_are_as_if_the_gap_were_not_there(tiny):
     gap = Places.from_keep(torch.tensor([[True, False, True]]))
     with torch.no_grad():
         got = model(torch.tensor([[5, 9, 7]]), places=gap, outputs="hidden")[:, [0, 2]]
-        torch.testing.assert_close(
-            got, model(torch.tensor([[5, 7]]), outputs="hidden"), atol=1e-5, rtol=1e-5
-        )
+        torch.testing.assert_close(got, model(torch.tensor([[5, 7]]), outputs="hidden"), atol=1e-5, rtol=1e-5)
 
 
 def test_stack_gives_zeros_for_a_row_without_tokens(tiny):

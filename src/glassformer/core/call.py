@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -17,6 +17,7 @@ from glassformer.core.tape import Tape
 T = TypeVar("T")
 
 
+@runtime_checkable
 class HasSite(Protocol):
     """A part that knows where in the model it stands."""
 

@@ -343,7 +343,7 @@ class InitConfig(Config):
         head: The output head, when it is not tied.
     """
 
-    embedding: InitRule = InitRule(kind="normal", std="d_model")
+    embedding: InitRule = InitRule(kind="normal")
     linear: InitRule = InitRule()
     residual: InitRule = InitRule()
     head: InitRule = InitRule()

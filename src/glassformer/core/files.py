@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -38,7 +38,7 @@ def write_atomically(path: Path, write: Callable[[Path], None], needed_bytes: in
         partial.replace(path)
     except Exception as error:
         partial.unlink(missing_ok=True)
-        if not (isinstance(error, OSError) or _is_disk_error(error)):
+        if not _is_disk_error(error):
             raise
         raise CheckpointError(_disk_problem(path, error, needed_bytes)) from error
 
@@ -48,15 +48,35 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda partial: _write_utf8(partial, text), len(text.encode()))
 
 
+def append_text(path: Path, text: str) -> None:
+    """Write on at the end of a UTF-8 file.
+
+    Raises:
+        CheckpointError: The disk is full or the file cannot be written.
+    """
+    try:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise CheckpointError(f"could not write {path}: {error.strerror}") from error
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file atomically, readable by people."""
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, to_json(content, indent=2) + "\n")
+
+
+def to_json(content: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return standard JSON, which has no infinity: 1e999 is too large for a number and is read as one everywhere."""
+    text = json.dumps(content, indent=indent, ensure_ascii=False)
+    return re.sub(r"(?<=: )(-?)Infinity(?=[,}\n])", r"\g<1>1e999", text)
 
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what a killed process left half written."""
-    for leftover in folder.glob(f"*{PARTIAL}"):
-        leftover.unlink(missing_ok=True)
+    for ending in (f"*{PARTIAL}", ".tmp??????"):  # the second kind is how safetensors calls what it is writing
+        for leftover in folder.glob(ending):
+            leftover.unlink(missing_ok=True)
 
 
 def ensure_writable(folder: Path) -> None:
@@ -82,7 +102,7 @@ def _write_utf8(path: Path, text: str) -> None:
 
 def _is_disk_error(error: Exception) -> bool:
     # safetensors wraps the operating system's error in its own kind, with the number in its text only
-    return f"os error {errno.ENOSPC}" in str(error) or "No space left" in str(error)
+    return isinstance(error, OSError) or "(os error " in str(error)
 
 
 def _disk_problem(path: Path, error: Exception, needed_bytes: int | None) -> str:

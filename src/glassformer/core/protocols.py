@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +12,7 @@ from glassformer.core.call import Sight
 from glassformer.core.mask import Structure
 
 
+@runtime_checkable
 class TokenStream(Protocol):
     """Turns the ids of ONE sequence into text as they arrive; emits only whole characters."""
 
@@ -24,6 +25,7 @@ class TokenStream(Protocol):
         ...
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """Text to ids and back.
 
@@ -59,6 +61,7 @@ class Tokenizer(Protocol):
         ...
 
 
+@runtime_checkable
 class AttentionKernel(Protocol):
     """HOW attention is computed; every kernel equals the reference and none changes a result."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -25,6 +25,7 @@ class Site:
     shape: str
 
 
+@runtime_checkable
 class HasSites(Protocol):
     """Anything that can list its places without running."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -14,6 +14,7 @@ from glassformer.data.batch import Batch
 from glassformer.data.order import BatchOrder, generator
 
 
+@runtime_checkable
 class Source(Protocol):
     """Items that become batches.
 

@@ -26,7 +26,8 @@ class GenerationConfig(Config):
         seed: Row r draws from its own source of randomness, seeded with seed + r. So no row depends on the
             others, row r can be repeated alone, and a long list gives the same texts whatever batches it is
             cut into, if a batch that begins at row n gets seed + n. For new texts take a seed far away.
-        use_cache: Keep keys and values; False computes everything again at every step: slow, and equal.
+        use_cache: Keep keys and values, where the decoder is causal; False computes everything again at every step:
+            slow, and equal.
         when_full: What happens when a row fills the model's context: "stop", or "slide": forget the older
             half (the begin token stays) and go on.
         top: How many candidates, with their probabilities, each step reports.

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.core.errors import DataError, UnsupportedError
+from glassformer.core.errors import DataError
 from glassformer.core.protocols import Tokenizer
 from glassformer.core.tape import Tape
 from glassformer.generation.config import GenerationConfig
@@ -108,7 +108,7 @@ def generate(
 
     Raises:
         DataError: A prompt, a source or the tokenizer does not fit; a score that is NaN; no token left.
-        UnsupportedError: The model cannot write, or not with a cache.
+        UnsupportedError: The model cannot write.
     """
     rows: list[list[Step]] = [[] for _ in prompts]
     for step in stream(model, prompts, config, tokenizer=tokenizer, sources=sources, tape=tape):
@@ -150,14 +150,9 @@ def stream(
     Raises:
         DataError: At once: a prompt that is empty, longer than the context, or has an id that the model does
             not know; a tokenizer or sources that do not fit. At a step: a score that is NaN; no token left.
-        UnsupportedError: The model cannot write, or not with a cache.
+        UnsupportedError: The model cannot write.
     """
     check_model(model, tokenizer)
-    if config.use_cache and not model.config.output_stack.causal:
-        raise UnsupportedError(
-            "this decoder is not causal: each new token changes what the earlier ones see, so nothing of "
-            "them can be kept; generate with use_cache=False"
-        )
     limit = model.max_positions
     rows = [Row(index, prompt, config, tokenizer, limit) for index, prompt in enumerate(prompts)]
     for row in rows:
@@ -193,7 +188,9 @@ def _steps(
             memory = encode_sources(model, [sources[row.index] for row in rows], tape)
     capacity = max(len(row.context) for row in rows) + config.max_new_tokens
     capacity = capacity if model.max_positions is None else min(capacity, model.max_positions)
-    cache = model.new_cache(len(rows), capacity) if config.use_cache else None
+    # In a stack that is not causal a new token changes what all earlier ones see: nothing of them can be kept.
+    cached = config.use_cache and model.config.output_stack.causal
+    cache = model.new_cache(len(rows), capacity) if cached else None
 
     for step in count(1):
         unread = [row.unread for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from glassformer.core.errors import DataError
 from glassformer.core.protocols import Tokenizer
@@ -14,6 +14,7 @@ from glassformer.generation.stream import Generation, Step, generate, stream
 from glassformer.models.transformer import Transformer
 
 
+@runtime_checkable
 class HasModel(Protocol):
     """A model with its tokenizer, such as `gf.load` returns."""
 
@@ -62,9 +63,7 @@ def generate_texts(
 def stream_text(loaded: HasModel, text: str, config: GenerationConfig | None = None) -> Iterator[Step]:
     """Yield each step of `generate_text` as it comes; `step.text` holds whole characters only."""
     prompts, sources = _inputs(loaded, [text])
-    return stream(
-        loaded.model, prompts, config or GenerationConfig(), tokenizer=loaded.tokenizer, sources=sources
-    )
+    return stream(loaded.model, prompts, config or GenerationConfig(), tokenizer=loaded.tokenizer, sources=sources)
 
 
 def score_text(loaded: HasModel, text: str, target: str | None = None) -> Score:

@@ -42,7 +42,5 @@ def choose_kernel(name: str, structure: Structure, soft_cap: float | None = None
         if reason is None:
             return kernel
         if name != "auto":
-            raise UnsupportedError(
-                f"attention.kernel={name} cannot do this: {reason}; use attention.kernel=auto"
-            )
+            raise UnsupportedError(f"attention.kernel={name} cannot do this: {reason}; use attention.kernel=auto")
     raise ConfigError(f"{name!r} is no attention kernel{did_you_mean(name, [k.name for k in KERNELS])}")

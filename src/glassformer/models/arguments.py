@@ -112,14 +112,12 @@ class ModelArguments(Config):
         Raises:
             ConfigError: The pieces do not fit.
         """
-        source = source_vocab_size or vocab_size
+        source = vocab_size if source_vocab_size is None else source_vocab_size
         head = HeadConfig(vocab_size=vocab_size, tied=self.tied, bias=self.head_bias)
         if self.kind == "encoder":
             return TransformerConfig(encoder=self._stack(vocab_size, causal=False), head=head, init=self.init)
         if self.kind == "decoder":
-            return TransformerConfig(
-                decoder=self._stack(vocab_size, causal=self.causal), head=head, init=self.init
-            )
+            return TransformerConfig(decoder=self._stack(vocab_size, causal=self.causal), head=head, init=self.init)
         return TransformerConfig(
             encoder=self._stack(source, causal=False),
             decoder=self._stack(vocab_size, causal=self.causal, cross=True),

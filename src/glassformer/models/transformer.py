@@ -90,9 +90,7 @@ class Transformer(nn.Module):
             DataError: Shapes that do not fit, an id outside the vocabulary, or more tokens than positions.
         """
         if self.encoder is None:
-            raise UnsupportedError(
-                "this model is decoder-only and has nothing to encode with; call it on the tokens"
-            )
+            raise UnsupportedError("this model is decoder-only and has nothing to encode with; call it on the tokens")
         _check_inputs(self.encoder, inputs, places, types, None)
         return Memory(*self.encoder(inputs, places, types=types, tape=tape))
 
@@ -164,14 +162,10 @@ class Transformer(nn.Module):
         stack = self.output_stack
         if (memory is None) == (self.encoder is not None and self.decoder is not None):
             raise UnsupportedError(
-                "an encoder-decoder needs memory=model.encode(source)"
-                if memory is None
-                else "no encoder, no memory"
+                "an encoder-decoder needs memory=model.encode(source)" if memory is None else "no encoder, no memory"
             )
         if cache is not None and not stack.config.causal:
-            raise UnsupportedError(
-                "a cache is for causal stacks: here, earlier tokens would have seen the new ones"
-            )
+            raise UnsupportedError("a cache is for causal stacks: here, earlier tokens would have seen the new ones")
         _check_inputs(stack, inputs, places, types, cache)
         if memory is not None and memory.states.shape[0] != inputs.shape[0]:
             raise DataError(f"the memory has {memory.states.shape[0]} rows, the inputs {inputs.shape[0]}")
@@ -296,9 +290,7 @@ def _check_inputs(
         else:
             needed = int(places.position.max()) + 1
         if needed > limit:
-            raise DataError(
-                f"{needed} tokens are more than the context of {limit}; shorten the text or split it"
-            )
+            raise DataError(f"{needed} tokens are more than the context of {limit}; shorten the text or split it")
     if ids:
         _check_ids(inputs, config.vocab_size, "token id")
     if types is not None:
@@ -322,12 +314,8 @@ def _check_ids(ids: Tensor, size: int, what: str) -> None:
     if low >= 0 and high < size:
         return
     row, column = ((ids < 0) | (ids >= size)).nonzero()[0].tolist()
-    way_out = (
-        f" (vocab size {size}); use the tokenizer that belongs to this model" if what != "token type" else ""
-    )
-    raise DataError(
-        f"{what} {int(ids[row, column])} in row {row}, column {column} is outside 0..{size - 1}{way_out}"
-    )
+    way_out = f" (vocab size {size}); use the tokenizer that belongs to this model" if what != "token type" else ""
+    raise DataError(f"{what} {int(ids[row, column])} in row {row}, column {column} is outside 0..{size - 1}{way_out}")
 
 
 def _resized(weight: Tensor, rows: int) -> nn.Parameter:

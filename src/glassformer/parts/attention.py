@@ -122,7 +122,8 @@ class Attention(Part):
     def _cross_qkv(self, x: Tensor, call: Call, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         q = call.note(self, "q", self._heads(self.q(x)))
         cache = call.layer_cache
-        if cache is not None and cache.cross is not None:
+        # Until a first token is final nothing is settled: the next pass may be about another sentence.
+        if cache is not None and cache.cross is not None and call.cache is not None and call.cache.extent > 0:
             k, v = cache.cross
         else:
             assert memory is not None, "cross-attention without a memory"

@@ -44,13 +44,9 @@ class FeedForward(Part):
         yield from linear_matrices("inner", self.inner, "linear")
         yield from linear_matrices("output", self.output, "residual")
 
-    def forward(
-        self, x: Float[Tensor, "batch length d_model"], call: Call
-    ) -> Float[Tensor, "batch length d_model"]:
+    def forward(self, x: Float[Tensor, "batch length d_model"], call: Call) -> Float[Tensor, "batch length d_model"]:
         """Return the network's output for every position. *Shape:* (B, T, D)."""
-        if self.gate is None:
-            inner = self.activation(self.inner(x))  # (B, T, F)
-        else:
-            inner = self.activation(self.gate(x)) * self.inner(x)
+        inner = self.inner(x)  # (B, T, F)
+        inner = self.activation(inner) if self.gate is None else self.activation(self.gate(x)) * inner
         inner = call.note(self, "inner", F.dropout(inner, self.dropout, self.training))
         return call.note(self, "output", self.output(inner))

@@ -65,9 +65,7 @@ class Sinusoidal(Part):
         super().__init__()
         self.d_model = d_model
 
-    def forward(
-        self, places: Places, dtype: torch.dtype = torch.float32
-    ) -> Float[Tensor, "#batch length d_model"]:
+    def forward(self, places: Places, dtype: torch.dtype = torch.float32) -> Float[Tensor, "#batch length d_model"]:
         """Return what is added at each place, in the type of the stream. *Shape:* (B, T, D)."""
         exact = torch.promote_types(dtype, torch.float32)
         return sinusoid(places.position, self.d_model, dtype=exact).to(dtype)
@@ -87,9 +85,7 @@ class Learned(Part):
         """Yield the table."""
         yield Matrix("weight", self.weight, "embedding")
 
-    def forward(
-        self, places: Places, dtype: torch.dtype = torch.float32
-    ) -> Float[Tensor, "#batch length d_model"]:
+    def forward(self, places: Places, dtype: torch.dtype = torch.float32) -> Float[Tensor, "#batch length d_model"]:
         """Return what is added at each place, in the type of the stream. *Shape:* (B, T, D)."""
         return nn.functional.embedding(places.position, self.weight).to(dtype)
 

@@ -76,7 +76,7 @@ class LanguageModelTask(Config):
             metrics=("loss",),
             context=self.context,
             notes=(
-                f"{name}: {len(parts[0]):,} tokens to train on, {len(parts[1]):,} to validate, {len(parts[2]):,} to test; "
-                f"unknown in them: {unknown[0]:,}, {unknown[1]:,}, {unknown[2]:,}",
+                f"{name}: {len(parts[0]):,} tokens to train on, {len(parts[1]):,} to validate, "
+                f"{len(parts[2]):,} to test; unknown in them: {unknown[0]:,}, {unknown[1]:,}, {unknown[2]:,}",
             ),
         )

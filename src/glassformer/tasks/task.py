@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from glassformer.data.source import Source
 from glassformer.text.tokenizer import TextTokenizer
@@ -50,6 +50,7 @@ class TaskData:
     notes: tuple[str, ...] = ()
 
 
+@runtime_checkable
 class Task(Protocol):
     """The settings of a task, which know how to make its data."""
 

@@ -37,9 +37,6 @@ class Callback:
     def started(self, trainer: Trainer) -> None:
         """The first update is about to be made."""
 
-    def updated(self, trainer: Trainer, update: Update) -> None:
-        """An update was made."""
-
     def logged(self, trainer: Trainer, interval: Interval) -> None:
         """`log_every` updates were made."""
 
@@ -51,6 +48,9 @@ class Callback:
 
     def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
         """The model was judged; `better` = it is the one to keep."""
+
+    def updated(self, trainer: Trainer, update: Update) -> None:
+        """An update was made, and all that was due after it is done: what is saved now, a resume goes on from."""
 
     def ended(self, trainer: Trainer) -> None:
         """No more updates: finished, interrupted, or stopped early."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError
@@ -26,7 +26,7 @@ class TrainingConfig(Config):
         weight_decay: Of matrices; gains and offsets are not decayed.
         schedule: "paper" (warm-up, then step^-1/2), "cosine", "linear" or "constant".
         warmup: Updates of rising learning rate: a number from 1, or a share of max_steps below 1.
-        final_lr: Where cosine and linear end, as a share of the peak.
+        final_lr: What cosine and linear go down to, as a share of the peak.
         clip: Largest norm of the gradient; None = unlimited.
         label_smoothing: Mass of the target that is spread over the vocabulary.
         eval_every: Updates between evaluations; None = only at the end.
@@ -68,6 +68,12 @@ class TrainingConfig(Config):
     threads: int | None = Field(None, ge=1)
     workers: int = Field(0, ge=0)
     language: Literal["en", "zh"] = "en"
+
+    @field_validator("betas", mode="before")
+    @classmethod
+    def _betas_from_text(cls, value: Any) -> Any:
+        """On the command line two numbers are one text: `--set training.betas=0.9,0.95`."""
+        return tuple(value.strip("[] ").split(",")) if isinstance(value, str) else value
 
     @property
     def warmup_steps(self) -> int:

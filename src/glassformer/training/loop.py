@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from glassformer.core.errors import DivergenceError
 from glassformer.inspection.growth import GrowthWatch
 from glassformer.training.callback import Callback, Interval
 from glassformer.training.evaluate import HIGHER_IS_BETTER, evaluate
@@ -33,8 +35,6 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
         window = next(windows)
         update = trainer.update(window)
         progress.seconds = time.perf_counter() - began
-        for callback in callbacks:
-            callback.updated(trainer, update)
         if _due(update.step, config.log_every, config.max_steps):
             _log(trainer, update, callbacks)
         if config.norms_every is not None and (update.step == 1 or update.step % config.norms_every == 0):
@@ -44,15 +44,26 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
             progress.seconds = time.perf_counter() - began
             for callback in callbacks:
                 callback.evaluated(trainer, "valid", metrics, better)
+        for callback in callbacks:
+            callback.updated(trainer, update)
     progress.finished = progress.step >= config.max_steps or _out_of_patience(trainer)
     for callback in callbacks:
         callback.ended(trainer)
 
 
 def judge(trainer: Trainer) -> tuple[dict[str, float], bool]:
-    """Evaluate on the validation split; return the metrics, and whether this is the best model so far."""
+    """Evaluate on the validation split; return the metrics, and whether this is the best model so far.
+
+    Raises:
+        DivergenceError: The loss is not finite: a model that is compared with NaN is never better.
+    """
     config, progress, data = trainer.config, trainer.progress, trainer.data
     metrics = evaluate(trainer, data.valid, data.metrics)
+    if not math.isfinite(metrics["loss"]):
+        raise DivergenceError(
+            f"the validation loss after update {progress.step} is {metrics['loss']}; the last good state is kept. "
+            "Lower training.lr or lengthen training.warmup"
+        )
     value = float(progress.step) if config.select_by == "last" else metrics[config.select_by]
     higher = HIGHER_IS_BETTER.get(config.select_by, True)
     better = progress.best is None or (value > progress.best if higher else value < progress.best)

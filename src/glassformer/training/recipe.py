@@ -78,10 +78,12 @@ def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recip
     Raises:
         ConfigError: A key or a value is unknown or impossible.
     """
-    merged: dict[str, Any] = {section: dict(settings.get(section) or {}) for section in SECTIONS}
-    for section in settings:
+    for section, content in settings.items():
         if section not in SECTIONS:
             raise ConfigError(f"{section} is no section of a recipe{did_you_mean(section, SECTIONS)}")
+        if content and not isinstance(content, Mapping):
+            raise ConfigError(f"{section} is {content!r}; a section holds settings, such as task: {{name: reverse}}")
+    merged: dict[str, Any] = {section: dict(settings.get(section) or {}) for section in SECTIONS}
     for edit in edits:
         path, equals, value = edit.partition("=")
         keys = path.strip().split(".")
@@ -92,11 +94,10 @@ def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recip
         _put(merged, keys, value, path)
     model = dict(merged["model"])
     name = model.pop("preset", None)
-    if name is not None:
-        model = _overlaid(preset(str(name)).model_dump(), model)
+    base = ModelArguments() if name is None else preset(str(name))
     return Recipe(
         parse_task(merged["task"]),
-        ModelArguments.parse(model, "model"),
+        ModelArguments.parse(_overlaid(base.model_dump(), model), "model"),
         TrainingConfig.parse(merged["training"], "training"),
         merged,
     )

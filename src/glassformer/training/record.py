@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from glassformer.core.files import write_text
+from glassformer.core.files import append_text, to_json, write_text
 from glassformer.training.callback import Callback, Interval
 from glassformer.training.trainer import Trainer
 
@@ -62,8 +62,7 @@ class MetricsLog(Callback):
         self._append({"step": progress.step, "split": split, "seconds": round(progress.seconds, 2), **metrics})
 
     def _append(self, row: Mapping[str, Any]) -> None:
-        with self.path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(_line(row))
+        append_text(self.path, _line(row))
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -80,4 +79,4 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    return to_json(row) + "\n"

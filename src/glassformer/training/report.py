@@ -10,6 +10,7 @@ import torch
 
 from glassformer.core.protocols import Tokenizer
 from glassformer.generation.config import GenerationConfig
+from glassformer.generation.stream import generate
 from glassformer.generation.text import HasModel, generate_text, source_ids
 from glassformer.inspection.attention import attention_weights
 from glassformer.inspection.report import AttentionPicture, Example, ReportData, write_report
@@ -41,9 +42,7 @@ def write_run_report(
     """
     split = data.test or data.valid
     judged = result.get("test", result["valid"])
-    headline = {
-        name: result[name] for name in ("parameters", "steps", "train_seconds", "tokens_per_second", "precision")
-    }
+    facts = ("parameters", "steps", "train_seconds", "tokens_per_second", "precision")
     folder = path.parent
     if split.pairs:
         examples, attention = _answers(loaded, split), list(_cross_attention(loaded, split))
@@ -82,22 +81,15 @@ def _answers(loaded: HasModel, split: Split) -> list[Example]:
 def _cross_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPicture]:
     """The cross-attention heads that are surest of where to look: rows are what is written, columns what is read."""
     text = min((source for source, _ in split.pairs), key=lambda source: abs(len(source) - SNIPPET // 2))
-    tokenizer = loaded.tokenizer
-    source, written = (
-        source_ids(tokenizer, text),
-        list(generate_text(loaded, text, GenerationConfig(max_new_tokens=2 * SNIPPET)).tokens),
-    )
+    tokenizer, config = loaded.tokenizer, GenerationConfig(max_new_tokens=2 * SNIPPET)
+    source, written = source_ids(tokenizer, text), list(generate_text(loaded, text, config).tokens)
     if not written:
         return
     begin = [] if tokenizer.bos_id is None else [tokenizer.bos_id]
     weights = attention_weights(
         loaded.model, [*begin, *written[:-1]], sources=source, pattern="*.cross_attention.weights"
     )
-    rows, columns = (
-        [tokenizer.label(token) for token in written],
-        [tokenizer.label(token) for token in source],
-    )
-    yield from _surest(weights, rows, columns)
+    yield from _surest(weights, [*map(tokenizer.label, written)], [*map(tokenizer.label, source)])
 
 
 def _self_attention(loaded: HasModel, snippet: Sequence[int]) -> Iterator[AttentionPicture]:
@@ -124,6 +116,7 @@ def _snippet(split: Split, tokenizer: Tokenizer) -> list[int]:
 
 
 def _continuation(loaded: HasModel, snippet: Sequence[int]) -> Example:
-    prompt = loaded.tokenizer.decode(snippet)
+    # From the ids: half a character of a byte tokenizer, or an unknown one, would not survive becoming text.
     config = GenerationConfig(max_new_tokens=200, temperature=0.8, when_full="slide")
-    return Example(prompt, generate_text(loaded, prompt, config).text)
+    [written] = generate(loaded.model, [snippet], config, tokenizer=loaded.tokenizer)
+    return Example(loaded.tokenizer.decode(snippet), written.text)

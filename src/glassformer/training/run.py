@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from glassformer.core.files import ensure_writable, remove_leftovers, write_json
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import TaskData
+from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.callback import Callback
+from glassformer.training.config import TrainingConfig
 from glassformer.training.evaluate import evaluate
 from glassformer.training.interrupt import Interrupts
 from glassformer.training.loop import fit
@@ -63,16 +65,15 @@ def train(recipe: Recipe, out: Path | None = None, callbacks: Sequence[Callback]
         CheckpointError: The folder cannot be written.
         DivergenceError: Training produced a number that is not finite.
     """
-    data = recipe.task.build()
-    config = resolve(recipe.model, data)
     folder = out or next_folder(Path("runs"), recipe.task.name)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        way = f", or go on with it: glassformer train --resume {folder}" if (folder / CONFIG_FILE).exists() else ""
-        raise ConfigError(f"{folder} is not empty; choose another --out{way}")
-    ensure_writable(folder)
-    write_text(folder / CONFIG_FILE, to_yaml(recipe, config))
-    data.tokenizer.save(folder / TOKENIZER_FILE)
-    return _go_on(folder, recipe, data, config, callbacks)
+    _refuse_occupied(folder)
+    data = recipe.task.build()
+    with _trainer(recipe.training, resolve(recipe.model, data), data) as trainer:
+        # All that can be refused was refused: a folder is made only for a run that begins.
+        ensure_writable(folder)
+        write_text(folder / CONFIG_FILE, to_yaml(recipe, trainer.model.config))
+        data.tokenizer.save(folder / TOKENIZER_FILE)
+        return _go_on(folder, recipe, trainer, callbacks)
 
 
 def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
@@ -86,6 +87,7 @@ def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
 
     Raises:
         CheckpointError: The folder holds no run, or its states are damaged.
+        DataError: The data cannot be used any more.
     """
     recipe = read_recipe(folder)
     if (folder / RESULT_FILE).exists():
@@ -93,10 +95,11 @@ def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
     ensure_writable(folder)
     remove_leftovers(folder)
     remove_leftovers(folder / STATE_FOLDER)
-    data = recipe.task.build()
-    config = resolve(recipe.model, data)
-    data.tokenizer.save(folder / TOKENIZER_FILE)
-    return _go_on(folder, recipe, data, config, callbacks)
+    data = _data_again(folder, recipe)
+    state_folder = folder / STATE_FOLDER
+    with _trainer(recipe.training, resolve(recipe.model, data), data, saved_threads(state_folder)) as trainer:
+        restore_state(trainer, state_folder)
+        return _go_on(folder, recipe, trainer, callbacks)
 
 
 def next_folder(root: Path, name: str) -> Path:
@@ -178,33 +181,66 @@ def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
         limit = max(data.train.longest) if arguments.positions == "learned" else None
         arguments = arguments.model_copy(update={"max_positions": data.context or limit})
     elif max(data.train.longest) > arguments.max_positions:
+        longest = max(data.train.longest)
         raise ConfigError(
-            f"the data has rows of {max(data.train.longest)} tokens, but model.max_positions is {arguments.max_positions}"
+            f"the data has rows of {longest} tokens, but model.max_positions is {arguments.max_positions}"
         )
     return arguments.resolve(data.tokenizer.vocab_size)
 
 
-def _go_on(
-    folder: Path, recipe: Recipe, data: TaskData, config: TransformerConfig, callbacks: Sequence[Callback]
-) -> Run:
-    settings = recipe.training
+def _refuse_occupied(folder: Path) -> None:
+    if folder.is_dir() and any(folder.iterdir()):
+        way = f", or go on with it: glassformer train --resume {folder}" if (folder / CONFIG_FILE).exists() else ""
+        raise ConfigError(f"{folder} is not empty; choose another --out{way}")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file, and a run is a folder; choose another --out")
+
+
+def _data_again(folder: Path, recipe: Recipe) -> TaskData:
+    """The data of a run that was begun, in the vocabulary it was begun with, whatever its text says by now."""
+    file = folder / TOKENIZER_FILE
+    if file.exists():
+        return recipe.task.build(TextTokenizer.load(file))
+    data = recipe.task.build()
+    data.tokenizer.save(file)
+    return data
+
+
+@contextmanager
+def _trainer(
+    settings: TrainingConfig, config: TransformerConfig, data: TaskData, threads: int | None = None
+) -> Iterator[Trainer]:
+    """A trainer before its first update; threads and random state are put back when it is done with.
+
+    Args:
+        settings: How it is trained.
+        config: The architecture.
+        data: What is learned.
+        threads: Threads of an earlier sitting, where the settings leave them open.
+
+    Raises:
+        ConfigError: The device is not there, or the task does not measure what selects the model.
+    """
+    if settings.select_by not in (*data.metrics, "last"):
+        choices = ", ".join((*data.metrics, "last"))
+        raise ConfigError(
+            f"training.select_by is {settings.select_by}, but this task has only {choices} to choose from"
+        )
     device = choose_device(settings.device)
-    state_folder = folder / STATE_FOLDER
-    with ExitStack() as around:
-        around.enter_context(_threads(settings.threads or saved_threads(state_folder)))
-        around.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
+    with _threads(settings.threads or threads), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
         model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed)).to(device)
-        trainer = Trainer(model, data, settings, choose_precision(settings.precision, device))
-        restore_state(trainer, state_folder)
-        saving = Checkpoints(folder, settings.save_every)
-        interrupts = around.enter_context(Interrupts())
+        yield Trainer(model, data, settings, choose_precision(settings.precision, device))
+
+
+def _go_on(folder: Path, recipe: Recipe, trainer: Trainer, callbacks: Sequence[Callback]) -> Run:
+    saving = Checkpoints(folder, trainer.config.save_every)
+    with Interrupts() as interrupts:
         if not trainer.progress.finished:
             fit(trainer, [*callbacks, MetricsLog(folder / METRICS_FILE), saving], interrupts)
         if not trainer.progress.finished:
             return Run(folder, {}, interrupts.exit_code)
-        result = _finish(folder, recipe, trainer)
-    return Run(folder, result)
+        return Run(folder, _finish(folder, recipe, trainer))
 
 
 def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
@@ -213,6 +249,7 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
     loaded = load(folder, device=trainer.model.device)
     rows = read_metrics(folder / METRICS_FILE)
     at_best = [row for row in rows if row["split"] == "valid" and row["step"] == progress.best_step]
+    valid = at_best[-1] if at_best else evaluate(loaded, data.valid, data.metrics)  # a lost log is no lost run
     chosen = "last" if recipe.training.select_by == "last" else f"best {recipe.training.select_by}"
     result: dict[str, Any] = {
         "task": recipe.task.name,
@@ -224,7 +261,7 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "selected": chosen,
         "best_step": progress.best_step,
-        "valid": {name: value for name, value in at_best[-1].items() if name not in ("step", "split", "seconds")},
+        "valid": {name: value for name, value in valid.items() if name not in ("step", "split", "seconds")},
     }
     if data.test is not None:
         result["test"] = evaluate(loaded, data.test, data.metrics)

@@ -17,7 +17,7 @@ STATE_FOLDER = "trainer"
 
 
 class Checkpoints(Callback):
-    """Saves the state for an exact resume, and the model that is best so far.
+    """Saves the state for an exact resume, and the model that is best so far (the newest, until one was judged).
 
     A state with a parameter that is not finite is never saved: the last good one stays.
 
@@ -28,34 +28,30 @@ class Checkpoints(Callback):
 
     def __init__(self, folder: Path, every: int | None) -> None:
         self.folder, self.every = folder, every
-        self.saved_step = -1
-
-    def updated(self, trainer: Trainer, update: Update) -> None:
-        """Save when it is time to."""
-        if self.every is not None and update.step % self.every == 0:
-            self._save(trainer)
+        self.judged = False
 
     def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
-        """Keep the better model, then the state that knows of it."""
+        """Keep the better model; the state that knows of it follows when the update is done with."""
+        self.judged = True
         if better:
             self._check(trainer)
             save_model(trainer.model, self.folder / MODEL_FILE)
-        self.saved_step = -1
-        self._save(trainer)
+
+    def updated(self, trainer: Trainer, update: Update) -> None:
+        """Save when it is time to."""
+        if self.judged or (self.every is not None and update.step % self.every == 0):
+            self._save(trainer)
 
     def ended(self, trainer: Trainer) -> None:
         """Save where the run stopped; the flag that it is finished must be in the file."""
-        self.saved_step = -1
         self._save(trainer)
 
     def _save(self, trainer: Trainer) -> None:
-        if trainer.progress.step == self.saved_step:
-            return
         self._check(trainer)
-        save_state(trainer, self.folder / STATE_FOLDER)
-        if not (self.folder / MODEL_FILE).exists():
+        if trainer.progress.best is None:
             save_model(trainer.model, self.folder / MODEL_FILE)
-        self.saved_step = trainer.progress.step
+        save_state(trainer, self.folder / STATE_FOLDER)
+        self.judged = False
 
     def _check(self, trainer: Trainer) -> None:
         for name, parameter in trainer.model.named_parameters():

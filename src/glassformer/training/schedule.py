@@ -21,8 +21,10 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int) -> float:
     assert config.lr is not None, "checked when the config was made"
     if step <= warmup:
         return config.lr * step / warmup
-    progress = (step - warmup) / max(1, config.max_steps - warmup)
-    return config.lr * decayed(config.schedule, min(1.0, progress), config.final_lr)
+    # From the peak to the end, which comes one update after the last: none is made with a rate of 0.
+    peak = max(1, warmup)
+    progress = (step - peak) / (config.max_steps + 1 - peak)
+    return config.lr * decayed(config.schedule, progress, config.final_lr)
 
 
 def paper(step: int, d_model: int, warmup: int, peak: float | None = None) -> float:
@@ -50,7 +52,7 @@ def decayed(schedule: str, progress: float, final: float) -> float:
 
     Args:
         schedule: "cosine", "linear" or "constant".
-        progress: p, from 0 at the end of the warm-up to 1 at the last update.
+        progress: p, from 0 at the peak to 1 when training is over.
         final: Share that is left at the end.
 
     Source: cosine: Loshchilov and Hutter 2016, arXiv:1608.03983, equation 5.

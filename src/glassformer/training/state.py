@@ -16,7 +16,8 @@ from glassformer.core.errors import CheckpointError
 from glassformer.training.progress import Progress
 from glassformer.training.trainer import Trainer
 
-LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
+NEW, LAST, PREVIOUS = "new-last.safetensors", "last.safetensors", "previous.safetensors"
+"""The newest first; NEW is there only between the end of writing and the two renames that follow."""
 FORMAT = "glassformer training state 1"
 
 
@@ -54,12 +55,8 @@ def save_state(trainer: Trainer, folder: Path) -> Path:
         "precision": trainer.precision.name,
         "torch": torch.__version__,
     }
-    last, written = folder / LAST, folder / f"new-{LAST}"
-    save_tensors(written, tensors, metadata)
-    if last.exists():
-        last.replace(folder / PREVIOUS)
-    written.replace(last)
-    return last
+    save_tensors(folder / NEW, tensors, metadata)
+    return _move_up(folder)
 
 
 def restore_state(trainer: Trainer, folder: Path) -> bool:
@@ -75,7 +72,7 @@ def restore_state(trainer: Trainer, folder: Path) -> bool:
     Raises:
         CheckpointError: Both states are damaged, or they belong to another model.
     """
-    candidates = [folder / name for name in (f"new-{LAST}", LAST, PREVIOUS) if (folder / name).exists()]
+    candidates = [folder / name for name in (NEW, LAST, PREVIOUS) if (folder / name).exists()]
     if not candidates:
         return False
     problem: CheckpointError | None = None
@@ -90,9 +87,19 @@ def restore_state(trainer: Trainer, folder: Path) -> bool:
         if problem is not None:
             warnings.warn(f"{problem}; going on from {file.name}, the state before it", stacklevel=2)
         _restore(trainer, tensors, metadata, file)
+        if file.name == NEW:
+            _move_up(folder)
         return True
     assert problem is not None, "every candidate was refused"
     raise problem
+
+
+def _move_up(folder: Path) -> Path:
+    last = folder / LAST
+    if last.exists():
+        last.replace(folder / PREVIOUS)
+    (folder / NEW).replace(last)
+    return last
 
 
 def _restore(trainer: Trainer, tensors: dict[str, Tensor], metadata: dict[str, str], file: Path) -> None:
@@ -106,7 +113,8 @@ def _restore(trainer: Trainer, tensors: dict[str, Tensor], metadata: dict[str, s
             _, index, key = name.split(".", 2)
             state.setdefault(int(index), {})[key] = tensor
     trainer.optimizer.load_state_dict({"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]})
-    trainer.scaler.load_state_dict(json.loads(metadata["scaler"]))
+    if scaler := json.loads(metadata["scaler"]):  # empty without fp16
+        trainer.scaler.load_state_dict(scaler)
     trainer.progress = Progress.from_dict(json.loads(metadata["progress"]))
     torch.set_rng_state(tensors["random.cpu"])
     if "random.cuda" in tensors and trainer.model.device.type == "cuda":
@@ -132,7 +140,7 @@ def _warn_of_differences(trainer: Trainer, metadata: dict[str, str]) -> None:
 
 def saved_threads(folder: Path) -> int | None:
     """Return the number of threads that the saved state was made with, if there is one."""
-    for name in (LAST, PREVIOUS):
+    for name in (NEW, LAST, PREVIOUS):
         try:
             return int(read_tensors(folder / name)[1]["threads"])
         except (CheckpointError, KeyError):

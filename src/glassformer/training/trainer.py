@@ -110,8 +110,10 @@ class Trainer:
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
         loss_sum, grad_norm = torch.stack((total, norm.to(total.dtype))).tolist()
-        overflowed = self.scaler.is_enabled() and math.isfinite(loss_sum) and not math.isfinite(grad_norm)
-        if not overflowed and not (math.isfinite(loss_sum) and math.isfinite(grad_norm)):
+        finite = math.isfinite(loss_sum) and math.isfinite(grad_norm)
+        # What overflows at a scale above 1 may fit at a smaller one: the scaler leaves this update out and halves it.
+        overflowed = not finite and math.isfinite(loss_sum) and self.scaler.get_scale() > 1.0
+        if not (finite or overflowed):
             raise DivergenceError(self._explain(step, window, loss_sum, noise))
         if self.config.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip, norm)
@@ -141,12 +143,14 @@ class Trainer:
     def _explain(self, step: int, window: Sequence[Batch], loss_sum: float, noise: torch.Tensor) -> str:
         """Where the first non-finite number came from: the same forward once more, with the same dropout."""
         what = "loss" if not math.isfinite(loss_sum) else "gradient"
+        finding, items = None, [item for batch in window for item in batch.items]
         torch.set_rng_state(noise)
         for batch in window:
             finding = first_non_finite(self.model, lambda batch=batch: self._loss(batch).sum)  # type: ignore[misc]
             if finding is not None:
-                items = ", ".join(map(str, batch.items[:8])) + (", ..." if len(batch.items) > 8 else "")
-                return f"the {what} of update {step} is not finite (items {items} of epoch {self.progress.epoch}). {finding.describe()}"
-        finding = first_bad_gradient(self.model)
+                items = list(batch.items)
+                break
+        finding = finding or first_bad_gradient(self.model)
         where = finding.describe() if finding else "No single module makes it: the sum of finite numbers overflows."
-        return f"the {what} of update {step} is not finite. {where}"
+        named = ", ".join(map(str, items[:8])) + (", ..." if len(items) > 8 else "")
+        return f"the {what} of update {step} is not finite (items {named} of epoch {self.progress.epoch}). {where}"

@@ -1,0 +1,104 @@
+"""One graph without breaks, and the same numbers; how many graphs a user pays for is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from glassformer.core.places import Places
+from glassformer.core.tape import Patch, Tape
+from glassformer.models import loss as loss_module
+
+TOKENS = torch.tensor([[5, 6, 7, 8, 9], [10, 11, 12, 2, 2]])
+
+
+class Counted:
+    """A model under torch.compile that counts its graphs; a graph break is an error."""
+
+    def __init__(self, model: nn.Module) -> None:
+        torch._dynamo.reset()
+        self.graphs = 0
+        self.model = torch.compile(model, backend=self._count, fullgraph=True)
+
+    def _count(self, graph: torch.fx.GraphModule, _: object) -> Callable[..., object]:
+        self.graphs += 1
+        return graph.forward
+
+    def __call__(self, *args: object, **given: object) -> torch.Tensor:
+        return self.model(*args, **given)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"kind": "decoder", "positions": "rotary", "norm_place": "pre", "norm": "rms", "gated": True, "n_kv_heads": 1},
+        {"kind": "decoder", "positions": "learned", "max_positions": 16, "attention": {"kernel": "reference"}},
+        {"kind": "encoder_decoder", "attention": {"window": 2}},
+    ],
+    ids=["rotary", "learned-reference", "encoder_decoder-window"],
+)
+def test_compiled_forward_equals_eager(tiny, arguments):
+    """One graph plain, one more for padded and packed together, one more for each set of sites on a tape."""
+    model = tiny(**(arguments | {"n_layers": 1}))
+    compiled = Counted(model)
+    layouts = [
+        Places.from_lengths([5, 3]),
+        Places.from_lengths([4, 1], 5, side="left"),
+        Places.packed([[2, 3], [4]]),
+    ]
+    with torch.no_grad():
+        given = {"memory": model.encode(TOKENS)} if model.encoder is not None else {}
+        for graphs, places in [(1, None), *((2, places) for places in layouts)]:
+            torch.testing.assert_close(compiled(TOKENS, places=places, **given), model(TOKENS, places=places, **given))
+            assert compiled.graphs == graphs
+        compiled(TOKENS, **given)
+        assert compiled.graphs == 2
+        for _ in range(2):
+            tape, eager = Tape(model, "*.weights", "*.residual"), Tape(model, "*.weights", "*.residual")
+            out = compiled(TOKENS, tape=tape, **given)
+            torch.testing.assert_close(out, model(TOKENS, tape=eager, **given))
+            assert set(tape) == set(eager)
+            for site in eager:
+                torch.testing.assert_close(tape[site], eager[site])
+        assert compiled.graphs == 3
+
+
+def test_compiled_patch_and_loss_equal_eager(tiny, monkeypatch):
+    model = tiny(n_layers=1).train()
+    compiled = Counted(model)
+    patch = Patch("decoder.blocks.0.attention.output", lambda value: 2 * value)
+    with torch.no_grad():
+        tapes = [Tape(model, patches=[patch]) for _ in range(2)]
+        torch.testing.assert_close(compiled(TOKENS, tape=tapes[0]), model(TOKENS, tape=tapes[1]))
+    for limit in (loss_module.PLAIN_LIMIT, 64):
+        monkeypatch.setattr(loss_module, "PLAIN_LIMIT", limit)
+        results = []
+        for forward in (compiled, model):
+            loss = forward(TOKENS, labels=TOKENS, label_smoothing=0.1)
+            results.append([loss.sum, loss.count, *torch.autograd.grad(loss.sum, list(model.parameters()))])
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])
+def test_o37_compiled_decoding_does_not_recompile_for_every_token(tiny, kind):
+    """One graph for a prompt, one for a step; a second session with another prompt adds one."""
+    model = tiny(kind=kind, n_layers=1)
+    compiled = Counted(model)
+    with torch.no_grad():
+        memory = model.encode(TOKENS) if model.encoder is not None else None
+        for session, prompt in enumerate((TOKENS, TOKENS[:, :3])):
+            caches = model.new_cache(2, 40), model.new_cache(2, 40)
+            for step in range(12):
+                tokens = prompt if step == 0 else TOKENS[:, step % 5, None]
+                got, expected = (
+                    forward(tokens, memory=memory, cache=cache)
+                    for forward, cache in zip((compiled, model), caches, strict=True)
+                )
+                torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+                for cache in caches:
+                    cache.advance([tokens.shape[1]] * 2)
+            assert compiled.graphs <= 2 + session
