@@ -135,7 +135,7 @@ def test_o26_file_that_would_run_code_is_refused_and_runs_nothing(tmp_path):
         {"a": torch.ones(2), "b": Payload(marker)}, tmp_path / "legacy.pth", _use_new_zipfile_serialization=False
     )
     for name in ("evil.pt", "old.bin", "legacy.pth"):
-        with pytest.raises(CheckpointError, match=r"refused.*\.safetensors"):
+        with pytest.raises(CheckpointError, match=r"is refused.*Convert it to \.safetensors"):
             read_state_dict(tmp_path / name)
         assert not marker.exists()
 

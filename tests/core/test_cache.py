@@ -199,6 +199,7 @@ def test_overflow_is_by_row_and_by_real_tokens():
     cache = a_cache(2, capacity=4)
     push(cache, [[1.0], [2.0, 3.0, 4.0]])
     cache.advance([1, 3])
-    push(cache, [[5.0, 6.0, 7.0], [8.0]])  # full to the last slot
+    # Row 1 is full to its last slot, and its padding still goes elsewhere.
+    assert push(cache, [[5.0, 6.0, 7.0], [8.0]])[0] == [[1.0, 5.0, 6.0, 7.0], [2.0, 3.0, 4.0, 8.0]]
     with pytest.raises(DataError, match="5 tokens do not fit a cache of 4"):
         push(cache, [[5.0], [8.0, 9.0]])

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.core.call import Memory
+from glassformer.core.config import FeedForwardConfig, NormConfig, RotaryConfig
 from glassformer.core.places import Places
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
@@ -101,7 +102,7 @@ def test_every_layout_gives_a_token_the_logits_of_its_row_alone(tiny, arguments)
     model = tiny(**arguments)
     with torch.no_grad():
         expected = [alone(model, row) for row in ROWS]
-        for order in ([0, 1, 2], [2, 0, 1], [1]):
+        for order in ([2, 0, 1], [1]):
             for side in ("right", "left"):
                 given = batch(model, order, side)
                 logits = model(**given)
@@ -197,6 +198,38 @@ def test_every_layout_gives_the_same_loss_and_gradients(tiny, arguments):
             torch.testing.assert_close(
                 gradient, expected_gradients[name], atol=1e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}"
             )
+
+
+def test_layers_that_all_differ_go_the_same_path(tiny):
+    """Other heads, widths, windows, angles, norms and kernels in each layer, and one without cross-attention."""
+    model = tiny(kind="encoder_decoder", positions="rotary")
+    config = model.config
+    first, second = config.decoder.blocks
+    attention = {"n_heads": 3, "n_kv_heads": 1, "d_head": 6, "window": 3, "kernel": "reference"}
+    rotary = RotaryConfig(theta=100.0, pairing="interleaved")
+    blocks = (
+        first.model_copy(update={"attention": first.attention.model_copy(update=attention | {"rotary": rotary})}),
+        second.model_copy(update={"cross_attention": None, "norm_place": "pre", "norm": NormConfig(kind="rms")}),
+        second.model_copy(update={"feed_forward": FeedForwardConfig(d_ff=8, gated=True, activation="silu")}),
+    )
+    model = Transformer(config.model_copy(update={"decoder": config.decoder.model_copy(update={"blocks": blocks})}))
+    model.eval()
+    with torch.no_grad():
+        expected = [alone(model, row) for row in ROWS]
+        given = batch(model, ROWS, "left")
+        logits = model(**given)
+        cache, done = model.new_cache(3, 8), [0, 0, 0]
+        for counts in ([3, 2, 2], [4, 0, 3]):
+            chunks = [TARGETS[row][done[row] : done[row] + counts[row]] for row in ROWS]
+            places = Places.from_lengths(counts, start=done)
+            cached = model(lay_out(chunks, max(counts), PAD), places=places, memory=given["memory"], cache=cache)
+            cache.advance(counts)
+            for row in ROWS:
+                new = slice(done[row], done[row] + counts[row])
+                assert_equal_logits(cached[row, places.is_token[row]], expected[row][new])
+                done[row] += counts[row]
+        for row in ROWS:
+            assert_equal_logits(logits[row, given["places"].is_token[row]], expected[row])
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])

@@ -31,6 +31,16 @@ def test_projections_heads_and_their_order():
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5)
 
 
+def test_window_of_a_layer_is_intersected_with_the_stacks_mask():
+    config = AttentionConfig(n_heads=2, n_kv_heads=2, d_head=3, window=2)
+    part, x = Attention(config, 6), torch.randn(2, 5, 6)
+    q, k, v = (y.unflatten(-1, (2, 3)).transpose(1, 2) for y in part.qkv(x).chunk(3, dim=-1))
+    for mask in (Mask(causal=True), Mask()):
+        heads = attend(q, k, v, mask=Mask(causal=mask.causal, window=2), kernel="reference")
+        got = part(x, Call(Places.full(5), mask))
+        torch.testing.assert_close(got, part.output(heads.transpose(1, 2).flatten(2)), atol=1e-6, rtol=1e-5)
+
+
 def test_cross_attention_takes_keys_and_values_from_the_memory():
     config = AttentionConfig(n_heads=2, n_kv_heads=1, d_head=3)
     part, x, memory = Attention(config, 6, cross=True), torch.randn(2, 3, 6), torch.randn(2, 5, 6)

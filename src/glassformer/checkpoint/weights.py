@@ -56,19 +56,18 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
             differ; all of it in one message.
     """
     names = aliases(model)
-    given = {bare_name(name): tensor for name, tensor in tensors.items()}
     targets = {bare_name(name): tensor for name, tensor in model.state_dict().items()}
     problems = []
     chosen: dict[str, Tensor] = {}
-    for name, tensor in given.items():
-        if name not in names:
+    for name, tensor in tensors.items():
+        first = names.get(bare_name(name))
+        if first is None:
             problems.append(f"unexpected {name}")
             continue
-        first = names[name]
-        if tuple(tensor.shape) != tuple(targets[name].shape):
-            problems.append(f"{name} has shape {tuple(tensor.shape)}, the model needs {tuple(targets[name].shape)}")
+        if tensor.shape != targets[first].shape:
+            problems.append(f"{name} has shape {tuple(tensor.shape)}, the model needs {tuple(targets[first].shape)}")
         elif first in chosen and not torch.equal(chosen[first], tensor):
-            problems.append(f"{name} differs from {first}, but the model ties them")
+            problems.append(f"{name} differs from {first}, but in the model they are one tensor")
         chosen.setdefault(first, tensor)
     problems += [f"missing {name}" for name in dict.fromkeys(names.values()) if name not in chosen]
     if problems:

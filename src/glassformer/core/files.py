@@ -69,7 +69,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def to_json(content: Mapping[str, Any], indent: int | None = None) -> str:
     """Return standard JSON, which has no infinity: 1e999 is too large for a number and is read as one everywhere."""
     text = json.dumps(content, indent=indent, ensure_ascii=False)
-    return re.sub(r"(?<=: )(-?)Infinity(?=[,}\n])", r"\g<1>1e999", text)
+    return re.sub(r'("(?:[^"\\]|\\.)*")|Infinity', lambda found: found[1] or "1e999", text)  # strings stay as they are
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -104,15 +104,17 @@ class Attention(Part):
         return call.note(self, "output", self.output(joined))
 
     def _self_qkv(self, x: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v = (self._heads(part) for part in self.qkv(x).split(self.sizes, dim=-1))
+        heads = self._heads(self.qkv(x))  # (B, H + 2K, T, E)
+        turned, v = heads.split([self.config.n_heads + self.config.n_kv_heads, self.config.n_kv_heads], dim=1)
         if self.config.rotary is not None:
             rotary, d_head = self.config.rotary, self.config.d_head
-            exact = torch.promote_types(q.dtype, torch.float32)
+            exact = torch.promote_types(x.dtype, torch.float32)
             angles = call.once(
                 ("rotary", rotary.theta, d_head, exact),
                 lambda: rotary_angles(call.places.position, d_head, rotary, dtype=exact),
             )
-            q, k = rotate(q, angles, rotary), rotate(k, angles, rotary)
+            turned = rotate(turned, angles, rotary)
+        q, k = turned.split([self.config.n_heads, self.config.n_kv_heads], dim=1)
         q, k, v = call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
         if call.layer_cache is not None:
             assert call.plan is not None, "a call with a cache has a plan"

@@ -36,8 +36,7 @@ def evaluate(
     """
     found: dict[str, float] = {}
     if "loss" in metrics:
-        with inference(loaded.model.modules()):
-            found |= loss_metrics(loaded.model, split, batch_size, advanced)
+        found |= loss_metrics(loaded.model, split, batch_size, advanced)
     if "exact_match" in metrics and split.pairs:
         outputs = answers(loaded, [source for source, _ in split.pairs], batch_size=batch_size)
         right = sum(output == target for output, (_, target) in zip(outputs, split.pairs, strict=True))
@@ -54,13 +53,14 @@ def loss_metrics(
     """
     total, tokens, done = 0.0, 0, 0
     order = BatchOrder(len(split.source), batch_size, seed=0, shuffle=False)
-    for batch in loader(split.source, order, epoch=0):
-        loss = objective(model, batch.to(model.device))
-        total += float(loss.sum)
-        tokens += int(loss.count)
-        done += len(batch)
-        if advanced is not None:
-            advanced(done, len(split.source))
+    with inference(model.modules()):
+        for batch in loader(split.source, order, epoch=0):
+            loss = objective(model, batch.to(model.device))
+            total += float(loss.sum)
+            tokens += int(loss.count)
+            done += len(batch)
+            if advanced is not None:
+                advanced(done, len(split.source))
     mean = total / max(1, tokens)
     return {"loss": mean, "perplexity": perplexity(mean), "tokens": tokens}
 
@@ -76,17 +76,19 @@ def perplexity(loss: float) -> float:
 def answers(loaded: HasModel, texts: Sequence[str], *, batch_size: int = 64) -> list[str]:
     """Return what a model writes for each text, greedily; texts of like length together, so that none waits long.
 
+    What does not end is cut at twice the tokens of the text and 10 more.
+
     Args:
         loaded: An encoder-decoder and its tokenizer.
         texts: What it reads.
         batch_size: Texts at a time; it changes no result.
     """
-    lengths = [len(loaded.tokenizer.encode(text)) for text in texts]
-    by_length = sorted(range(len(texts)), key=lengths.__getitem__)
+    limits = [2 * len(loaded.tokenizer.encode(text)) + 10 for text in texts]
+    by_length = sorted(range(len(texts)), key=limits.__getitem__)
     outputs = [""] * len(texts)
     for begin in range(0, len(texts), batch_size):
         rows = by_length[begin : begin + batch_size]
-        config = GenerationConfig(max_new_tokens=2 * lengths[rows[-1]] + 10)
+        config = GenerationConfig(max_new_tokens=limits[rows[-1]])
         for row, written in zip(rows, generate_texts(loaded, [texts[row] for row in rows], config), strict=True):
-            outputs[row] = written.text
+            outputs[row] = loaded.tokenizer.decode(written.tokens[: limits[row]])
     return outputs

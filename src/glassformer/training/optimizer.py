@@ -13,6 +13,7 @@ def build_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opt
 
     adam:  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w - lr m^ / (sqrt(v^) + eps), ^ = bias-corrected;
     adamw: the same, and w = w - lr * decay * w;  sgd: m = momentum m + g;  w = w - lr m.
+    adam and sgd add decay * w to the gradient g instead.
 
     A tied matrix is one parameter and is updated once.
 
