@@ -177,9 +177,7 @@ def test_command_line_explains_what_it_cannot_do(arguments: list[str], tmp_path:
     assert stopped.value.code == 2
 
 
-def test_no_known_character_to_score_gives_no_second_figure(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_known_character_to_score_gives_no_second_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "text.txt"
     path.write_text("a" * 90 + "b" * 10, encoding="utf-8")
     kneser_ney.main([str(path), "--json"])

@@ -77,7 +77,9 @@ def test_o11_file_whose_tied_tensors_differ_is_refused_and_nothing_is_loaded(tin
     before = snapshot(model)
     tensors = {name: tensor + 1.0 for name, tensor in before.items()}
     tensors[HEAD] = tensors[HEAD] + 1e-3
-    with pytest.raises(CheckpointError, match=rf"{HEAD} differs from {EMBEDDING}, but in the model they are one tensor"):
+    with pytest.raises(
+        CheckpointError, match=rf"{HEAD} differs from {EMBEDDING}, but in the model they are one tensor"
+    ):
         load_weights(model, tensors, "f")
     assert unchanged(model, before)
 

@@ -1,6 +1,7 @@
 import torch
 
-from glassformer.data.batch import IGNORED, Batch, padded
+from glassformer.core.places import IGNORED
+from glassformer.data.batch import Batch, padded
 
 
 def test_padded_fills_up_on_the_right() -> None:

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.core.errors import ConfigError, DataError
-from glassformer.data.batch import IGNORED
+from glassformer.core.places import IGNORED
 from glassformer.data.packing import PackedSource, pack
 
 X, Y = [5, 6, 7], [8, 9]

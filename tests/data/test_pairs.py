@@ -1,7 +1,7 @@
 import pytest
 
 from glassformer.core.errors import DataError
-from glassformer.data.batch import IGNORED
+from glassformer.core.places import IGNORED
 from glassformer.data.pairs import PairSource
 
 PAIRS = [([5, 6, 7], [8]), ([9], [10, 11]), ([], [])]

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from glassformer.core.errors import ConfigError, DataError
-from glassformer.data.batch import IGNORED
+from glassformer.core.places import IGNORED
 from glassformer.data.synthetic import DIGITS, SyntheticPairs, draw_held_out, transformed
 from glassformer.text.build import byte_tokenizer, character_tokenizer
 
@@ -106,8 +106,6 @@ def test_draw_held_out_gives_different_sequences() -> None:
 
 
 def test_draw_held_out_can_take_all_there_are() -> None:
-    assert sorted(draw_held_out(9, (1, 1), DIGITS, seed=0, exclude=frozenset({"4", "44"}))) == list(
-        "012356789"
-    )
+    assert sorted(draw_held_out(9, (1, 1), DIGITS, seed=0, exclude=frozenset({"4", "44"}))) == list("012356789")
     with pytest.raises(DataError, match="10 different sequences of 1 to 1 symbols: only 9 are left"):
         draw_held_out(10, (1, 1), DIGITS, seed=0, exclude=frozenset({"4", "44"}))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.core.errors import ConfigError, DataError
-from glassformer.data.batch import IGNORED
+from glassformer.core.places import IGNORED
 from glassformer.data.windows import WindowSource, compact
 
 

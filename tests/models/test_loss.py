@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from glassformer.core.config import HeadConfig
+from glassformer.core.places import IGNORED
 from glassformer.models import loss as loss_module
-from glassformer.models.loss import IGNORED, cross_entropy, head_loss
+from glassformer.models.loss import cross_entropy, head_loss
 from glassformer.models.output import Loss
 from glassformer.parts.embedding import Embedding
 from glassformer.parts.head import Head

@@ -7,9 +7,7 @@ from glassformer.text.build import byte_tokenizer, character_tokenizer
 from glassformer.text.pieces import alphabet, byte_symbols, symbols_stand_alone, token_pieces
 
 
-def characters(
-    vocabulary: dict[str, int], merges: list[tuple[str, str]] | None = None
-) -> tokenizers.Tokenizer:
+def characters(vocabulary: dict[str, int], merges: list[tuple[str, str]] | None = None) -> tokenizers.Tokenizer:
     backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges or []))
     backend.decoder = decoders.Fuse()
     return backend
@@ -50,9 +48,7 @@ def test_token_pieces_refuse_another_decoder() -> None:
 
 
 def test_token_pieces_refuse_a_byte_level_vocabulary_with_a_gap() -> None:
-    backend = tokenizers.Tokenizer(
-        models.BPE({symbol: i for i, symbol in enumerate(byte_symbols()[:0xE9])}, [])
-    )
+    backend = tokenizers.Tokenizer(models.BPE({symbol: i for i, symbol in enumerate(byte_symbols()[:0xE9])}, []))
     backend.decoder = decoders.ByteLevel()
     with pytest.raises(CheckpointError, match=r"lacks the byte 0xE9 \(written 'é'\)"):
         token_pieces(backend)

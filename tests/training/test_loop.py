@@ -102,7 +102,9 @@ def test_patience_without_evaluations_is_refused():
         TrainingConfig(patience=2)
 
 
-@pytest.mark.parametrize(("eval_every", "steps"), [(None, [5]), (2, [2, 4, 5]), (5, [5]), (9, [5]), (1, [1, 2, 3, 4, 5])])
+@pytest.mark.parametrize(
+    ("eval_every", "steps"), [(None, [5]), (2, [2, 4, 5]), (5, [5]), (9, [5]), (1, [1, 2, 3, 4, 5])]
+)
 def test_model_is_judged_at_the_end_and_never_twice(text, tmp_path, eval_every, steps):
     train(text_model(text, max_steps=5, eval_every=eval_every), tmp_path / "run")
     assert [row["step"] for row in metrics(tmp_path / "run") if row["split"] == "valid"] == steps

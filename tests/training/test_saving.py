@@ -151,7 +151,9 @@ def test_o25_full_disk_stops_the_run_with_the_last_good_files(text, tmp_path, wh
     out = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
         full_from(moment, patch)
-        with pytest.raises(CheckpointError, match=r"No space left on device; the file that was there before .* \(it need"):
+        with pytest.raises(
+            CheckpointError, match=r"No space left on device; the file that was there before .* \(it need"
+        ):
             train(text_model(text, max_steps=8, save_every=2), out)
     assert not list(out.rglob("*.partial"))
     if (out / "trainer" / LAST).exists():

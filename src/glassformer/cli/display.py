@@ -52,7 +52,10 @@ def introduce(trainer: Trainer, folder: Path, console: Console) -> None:
         ),
         ("training", f"{config.max_steps:,} updates, {a_batch}, {len(trainer.order):,} batches an epoch"),
         ("device", f"{trainer.model.device.type}, {trainer.precision.name}: {trainer.precision.reason}"),
-        ("expect", f"a loss near ln {vocab_size:,} = {math.log(vocab_size):.2f} at the start: all tokens equally likely"),
+        (
+            "expect",
+            f"a loss near ln {vocab_size:,} = {math.log(vocab_size):.2f} at the start: all tokens equally likely",
+        ),
         *(("data", note) for note in data.notes),
     ]
     if trainer.progress.step:

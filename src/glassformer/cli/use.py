@@ -89,7 +89,9 @@ def generate(
         }
     )
     if temperature == 0 and (top_k or top_p is not None or seed):
-        typer.echo("note: --top-k, --top-p and --seed have no effect at temperature 0, which always takes the best", err=True)
+        typer.echo(
+            "note: --top-k, --top-p and --seed have no effect at temperature 0, which always takes the best", err=True
+        )
     loaded = open_model(model, device, threads, precision)
     text = sys.stdin.read().removesuffix("\n") if prompt == "-" else prompt
     if stream and not as_json and not probs:

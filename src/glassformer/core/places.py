@@ -14,6 +14,9 @@ from glassformer.core.errors import DataError
 NO_TOKEN = -1
 """The segment of a slot that holds no token: padding, or an empty cache slot."""
 
+IGNORED = -100
+"""The label of a position that predicts nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class Places:

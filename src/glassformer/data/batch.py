@@ -11,9 +11,6 @@ from torch import Tensor
 
 from glassformer.core.places import Places
 
-IGNORED = -100
-"""The label of a position that predicts nothing."""
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:

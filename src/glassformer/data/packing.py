@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from glassformer.core.errors import ConfigError, DataError
-from glassformer.data.batch import IGNORED, Batch, padded
+from glassformer.core.places import IGNORED
+from glassformer.data.batch import Batch, padded
 
 
 def pack(documents: Sequence[Sequence[int]], width: int) -> list[list[int]]:

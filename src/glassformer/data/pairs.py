@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from glassformer.core.errors import DataError
-from glassformer.data.batch import IGNORED, Batch, padded
+from glassformer.core.places import IGNORED
+from glassformer.data.batch import Batch, padded
 
 Pair = tuple[Sequence[int], Sequence[int]]
 """The ids of a source and of its target, without special tokens."""

@@ -42,9 +42,7 @@ class Source(Protocol):
         ...
 
 
-def loader(
-    source: Source, order: BatchOrder, epoch: int, start: int = 0, workers: int = 0
-) -> Iterator[Batch]:
+def loader(source: Source, order: BatchOrder, epoch: int, start: int = 0, workers: int = 0) -> Iterator[Batch]:
     """Return the batches of one epoch in order.
 
     The same batches come out with any number of workers. The global random state is never used.

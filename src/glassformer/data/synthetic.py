@@ -72,8 +72,7 @@ class SyntheticPairs:
             raise ConfigError(f"n_items is {n_items}; an epoch has at least 1 item")
         if _available(lengths, alphabet, held_out) < 1:
             raise DataError(
-                f"all sequences of {lengths[0]} to {lengths[1]} symbols are held out;"
-                " hold out fewer or use longer ones"
+                f"all sequences of {lengths[0]} to {lengths[1]} symbols are held out; hold out fewer or use longer ones"
             )
         if tokenizer.bos_id is None or tokenizer.eos_id is None:
             raise ConfigError("the tokenizer lacks '<bos>' or '<eos>'; build it with both among its specials")
@@ -97,9 +96,7 @@ class SyntheticPairs:
         attempt = 0
         while again := [row for row, text in enumerate(texts) if text in self._held_out]:
             attempt += 1
-            fresh = draw(
-                [items[row] for row in again], self._lengths, self._alphabet, self._seed, epoch, attempt
-            )
+            fresh = draw([items[row] for row in again], self._lengths, self._alphabet, self._seed, epoch, attempt)
             for row, text in zip(again, fresh, strict=True):
                 texts[row] = text
         return texts

@@ -10,7 +10,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from glassformer.core.errors import ConfigError, DataError
-from glassformer.data.batch import IGNORED, Batch
+from glassformer.core.places import IGNORED
+from glassformer.data.batch import Batch
 from glassformer.data.order import check_seed, generator
 
 

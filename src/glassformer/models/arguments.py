@@ -129,8 +129,8 @@ class ModelArguments(Config):
     def _stack(self, vocab_size: int, *, causal: bool, cross: bool = False) -> StackConfig:
         norm = NormConfig(kind=self.norm, eps=self.norm_eps, bias=self.bias)
         block = BlockConfig(
-            attention=self._attention(rotary=self.positions == "rotary"),
-            cross_attention=self._attention(rotary=False) if cross else None,
+            attention=self._attention(cross=False),
+            cross_attention=self._attention(cross=True) if cross else None,
             feed_forward=FeedForwardConfig(
                 d_ff=self.d_ff or 4 * self.d_model,
                 activation=self.activation,
@@ -157,7 +157,9 @@ class ModelArguments(Config):
             causal=causal,
         )
 
-    def _attention(self, *, rotary: bool) -> AttentionConfig:
+    def _attention(self, *, cross: bool) -> AttentionConfig:
+        """Cross-attention has neither rotation nor window: distances between two different texts mean nothing."""
+        rotary = RotaryConfig(theta=self.rotary_theta) if self.positions == "rotary" else None
         return AttentionConfig(
             n_heads=self.n_heads,
             n_kv_heads=self.n_kv_heads or self.n_heads,
@@ -166,7 +168,7 @@ class ModelArguments(Config):
             bias=self.bias and self.attention.bias,
             out_bias=self.bias,
             dropout=self.attention.dropout,
-            rotary=RotaryConfig(theta=self.rotary_theta) if rotary else None,
-            window=self.attention.window,
+            rotary=None if cross else rotary,
+            window=None if cross else self.attention.window,
             kernel=self.attention.kernel,
         )

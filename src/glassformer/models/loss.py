@@ -8,11 +8,9 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from glassformer.core.places import IGNORED
 from glassformer.models.output import Loss
 from glassformer.parts.head import Head
-
-IGNORED = -100
-"""The label of a position that predicts nothing."""
 
 PLAIN_LIMIT = 16_777_216
 """Number of logits (64 MiB of float32) up to which they are held at once."""

@@ -13,9 +13,9 @@ from glassformer.core.cache import KVCache
 from glassformer.core.call import Memory
 from glassformer.core.config import StackConfig, TransformerConfig
 from glassformer.core.errors import ConfigError, DataError, UnsupportedError
-from glassformer.core.places import Places
+from glassformer.core.places import IGNORED, Places
 from glassformer.core.tape import Site, Tape
-from glassformer.models.loss import IGNORED, head_loss
+from glassformer.models.loss import head_loss
 from glassformer.models.output import Loss
 from glassformer.parts.head import Head
 from glassformer.parts.init import initialise
@@ -39,14 +39,17 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.config = config
-        self.encoder = Stack(config.encoder) if config.encoder else None
-        self.decoder = Stack(config.decoder) if config.decoder else None
-        if config.share_embeddings and self.encoder is not None and self.decoder is not None:
-            self.encoder.input.embedding = self.decoder.input.embedding
-        self.head: Head | None = None
-        if config.head is not None:
-            d_model = config.output_stack.input.d_model
-            self.head = Head(config.head, d_model, self.output_stack.input.embedding)
+        device = torch.get_default_device()
+        with torch.device("meta"):  # nothing is drawn here: the table of initial values draws every parameter, once
+            self.encoder = Stack(config.encoder) if config.encoder else None
+            self.decoder = Stack(config.decoder) if config.decoder else None
+            if config.share_embeddings and self.encoder is not None and self.decoder is not None:
+                self.encoder.input.embedding = self.decoder.input.embedding
+            self.head: Head | None = None
+            if config.head is not None:
+                d_model = config.output_stack.input.d_model
+                self.head = Head(config.head, d_model, self.output_stack.input.embedding)
+        self.to_empty(device=device)
         for name, module in self.named_modules():
             if isinstance(module, Part):
                 module.site = name

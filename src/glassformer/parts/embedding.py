@@ -43,8 +43,8 @@ class Input(Part):
 
     x = dropout(norm(embedding[token] * sqrt(D)? + position + type[type])).
 
-    The sqrt(D) of the paper belongs to an embedding that is also the output head: drawn with variance 1/D for
-    the head's sake, it would be drowned by the positions at the input.
+    The sqrt(D) of the paper belongs to an embedding that is also the output head: drawn small, so that the first
+    scores are near 0, it would be drowned by the positions at the input.
 
     Args:
         config: What is added, scaled and normalised.

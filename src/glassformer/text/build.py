@@ -13,9 +13,7 @@ from glassformer.text.pieces import byte_symbols
 from glassformer.text.tokenizer import SPECIALS, UNK, TextTokenizer
 
 
-def character_tokenizer(
-    texts: Iterable[str], specials: Sequence[str] = (), min_count: int = 1
-) -> TextTokenizer:
+def character_tokenizer(texts: Iterable[str], specials: Sequence[str] = (), min_count: int = 1) -> TextTokenizer:
     """Return a tokenizer with one id for each character of some texts.
 
     Ids go to the specials as listed, then to the characters by code point, so they depend on which characters

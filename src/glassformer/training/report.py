@@ -45,7 +45,7 @@ def write_run_report(
     facts = ("parameters", "steps", "train_seconds", "tokens_per_second", "precision")
     folder = path.parent
     if split.pairs:
-        examples, attention = _answers(loaded, split), list(_cross_attention(loaded, split))
+        examples, attention = _answers(loaded, split), list(cross_attention(loaded, split))
         commands = [f"glassformer generate {folder} {split.pairs[0][0]}", f"glassformer eval {folder}"]
     else:
         snippet = _snippet(split, loaded.tokenizer)
@@ -78,7 +78,7 @@ def _answers(loaded: HasModel, split: Split) -> list[Example]:
     ]
 
 
-def _cross_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPicture]:
+def cross_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPicture]:
     """The cross-attention heads that are surest of where to look: rows are what is written, columns what is read."""
     text = min((source for source, _ in split.pairs), key=lambda source: abs(len(source) - SNIPPET // 2))
     tokenizer, config = loaded.tokenizer, GenerationConfig(max_new_tokens=2 * SNIPPET)

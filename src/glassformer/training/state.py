@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.checkpoint.tensors import read_tensors, save_tensors
+from glassformer.checkpoint.tensors import read_metadata, read_tensors, save_tensors
 from glassformer.checkpoint.weights import load_weights, weights_of
 from glassformer.core.errors import CheckpointError
 from glassformer.training.progress import Progress
@@ -142,7 +142,7 @@ def saved_threads(folder: Path) -> int | None:
     """Return the number of threads that the saved state was made with, if there is one."""
     for name in (NEW, LAST, PREVIOUS):
         try:
-            return int(read_tensors(folder / name)[1]["threads"])
+            return int(read_metadata(folder / name)["threads"])
         except (CheckpointError, KeyError):
             continue
     return None

@@ -11,7 +11,8 @@ from itertools import count, islice
 import torch
 
 from glassformer.core.errors import DivergenceError
-from glassformer.data.batch import IGNORED, Batch
+from glassformer.core.places import IGNORED
+from glassformer.data.batch import Batch
 from glassformer.data.order import BatchOrder
 from glassformer.data.source import loader
 from glassformer.inspection.nonfinite import first_bad_gradient, first_non_finite
