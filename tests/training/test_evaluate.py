@@ -31,7 +31,7 @@ def rows_of(*losses: float) -> Split:
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 4, 64])
 def test_o08_evaluation_of_hand_made_losses_does_not_depend_on_the_batches(tiny, monkeypatch, batch_size):
-    """4, 2, 2, 2: the mean is 2.5 and the perplexity 12.1825, not 20.0855 (= e^3) and not 30.9936 (= (e^4 + e^2) / 2)."""
+    """4, 2, 2, 2: the mean is 2.5, the perplexity 12.1825; not 20.0855 (= e^3), not 30.9936 (= (e^4 + e^2) / 2)."""
     losses = (4.0, 2.0, 2.0, 2.0)
 
     def objective(model: torch.nn.Module, batch: Batch) -> Loss:

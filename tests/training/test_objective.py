@@ -15,7 +15,7 @@ LOGITS, LABELS = torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]), torch.tensor(
 
 
 def test_o23_label_smoothing_ignores_what_is_ignored():
-    """-log p(0) = ln(1 + 2 e^-2) = 0.239545; smoothed: 0.9 * 0.239545 + 0.1 / 3 (0.239545 + 2 * 2.239545) = 0.372878."""
+    """-log p(0) = ln(1 + 2 e^-2) = 0.239545; smoothed 0.9 * 0.239545 + 0.1 / 3 (0.239545 + 2 * 2.239545) = 0.372878."""
     logits = LOGITS.clone().requires_grad_()
     loss = cross_entropy(logits, LABELS, 0.1)
     assert loss.sum.item() == loss.mean.item() == pytest.approx(0.372878, abs=1e-6)

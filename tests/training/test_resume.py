@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class Stopped:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stopped]]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stopped]:
     """Every case: begun here, and finished by one new process."""
     root = tmp_path_factory.mktemp("resume")
     text = write_text_file(root)
@@ -121,7 +121,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stopped
     env = environment()
     env["PYTHONPATH"] += os.pathsep + str(tests)
     subprocess.run([*PYTHON, "-c", RESUME, *folders], env=env, check=True, cwd=root)
-    yield made
+    return made
 
 
 @pytest.mark.parametrize("name", CASES)

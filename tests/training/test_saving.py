@@ -7,7 +7,6 @@ import os
 import resource
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,10 +15,18 @@ from glassformer.checkpoint.tensors import read_tensors, save_tensors
 from glassformer.core.errors import CheckpointError, ConfigError
 from glassformer.training.run import resume, train
 from glassformer.training.state import restore_state, save_state, saved_threads
-from glassformer.training.trainer import Trainer
 
-from .tiny import At, assert_same_end, in_child, interrupt_after, needs_posix, state, text_model, witnessed
-from .tiny import Witness as Watching
+from .tiny import (
+    At,
+    Witness,
+    assert_same_end,
+    in_child,
+    interrupt_after,
+    make_trainer,
+    needs_posix,
+    text_model,
+    witnessed,
+)
 
 pytestmark = [
     needs_posix,
@@ -28,14 +35,6 @@ pytestmark = [
 ]
 
 LAST, PREVIOUS, NEW = "last.safetensors", "previous.safetensors", "new-last.safetensors"
-
-
-def stopped(text: Path, out: Path, **training: Any) -> Path:
-    """A run with states of updates 6 (the last) and 4 (the previous), begun for 8 updates."""
-    train(text_model(text, max_steps=8, save_every=2, **training), out, [interrupt_after(5)])
-    resume(out, [interrupt_after(6)])
-    (out / "trainer" / PREVIOUS).unlink()
-    return out
 
 
 def step_of(file: Path) -> str:
@@ -50,7 +49,7 @@ def cut(file: Path) -> None:
 def two_states(text, tmp_path) -> Path:
     """A run that was stopped after update 5: last is that, previous is update 4."""
     out = tmp_path / "run"
-    train(text_model(text, max_steps=8, save_every=2), out, [Watching(tmp_path / "w"), interrupt_after(5)])
+    train(text_model(text, max_steps=8, save_every=2), out, [Witness(tmp_path / "w"), interrupt_after(5)])
     assert '"step": 5,' in step_of(out / "trainer" / LAST)
     assert '"step": 4,' in step_of(out / "trainer" / PREVIOUS)
     return out
@@ -67,7 +66,7 @@ def test_o25_damaged_last_state_falls_back_to_the_one_before_with_a_warning(two_
     cut(two_states / "trainer" / LAST)
     message = r"damaged checkpoint .*last\.safetensors: .*; going on from previous\.safetensors, the state before it"
     with pytest.warns(UserWarning, match=message):
-        resume(two_states, [Watching(tmp_path / "again")])
+        resume(two_states, [Witness(tmp_path / "again")])
     assert min(witnessed(tmp_path / "again")) == 5
     assert_same_end(two_states, whole)
 
@@ -104,7 +103,7 @@ def test_o25_state_that_was_written_but_not_renamed_is_the_newest(two_states, wh
         (folder / LAST).unlink()
     (folder / NEW).write_bytes(content)
     assert saved_threads(folder) == 1
-    resume(two_states, [Watching(tmp_path / "again")])
+    resume(two_states, [Witness(tmp_path / "again")])
     assert min(witnessed(tmp_path / "again")) == 6
     assert_same_end(two_states, whole)
     assert sorted(file.name for file in folder.iterdir()) == [LAST, PREVIOUS]
@@ -250,14 +249,13 @@ def test_empty_folder_is_taken(text, tmp_path):
 
 
 def test_restore_without_any_state_says_so(text, tmp_path):
-    seen = []
-
-    def look(trainer: Trainer) -> None:
-        seen.append(restore_state(trainer, tmp_path / "nowhere"))
-        file = save_state(trainer, tmp_path / "there" / "trainer")
-        seen.append((file.name, restore_state(trainer, tmp_path / "there" / "trainer")))
-
-    train(text_model(text, max_steps=2, warmup=0), tmp_path / "run", [At(1, look)])
-    assert seen == [False, (LAST, True)]
+    trainer = make_trainer(text_model(text))
+    assert not restore_state(trainer, tmp_path / "nowhere")
     assert saved_threads(tmp_path / "nowhere") is None
-    assert state(tmp_path / "run")[1].step == 2
+    trainer.update(next(trainer.windows()))
+    file = save_state(trainer, tmp_path / "trainer")
+    assert file == tmp_path / "trainer" / LAST
+    other = make_trainer(text_model(text))
+    assert restore_state(other, tmp_path / "trainer")
+    assert other.progress == trainer.progress
+    assert other.progress.step == 1

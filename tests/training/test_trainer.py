@@ -22,20 +22,10 @@ from glassformer.data.batch import Batch
 from glassformer.data.pairs import pair_batch
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
-from glassformer.training.precision import Precision
-from glassformer.training.recipe import Recipe
-from glassformer.training.run import resolve, resume, train
+from glassformer.training.run import resume, train
 from glassformer.training.trainer import Trainer
 
-from .tiny import At, interrupt_after, sequences, state, text_model, witnessed
-from .tiny import Witness as Watching
-
-
-def make_trainer(recipe: Recipe) -> Trainer:
-    data = recipe.task.build()
-    model = Transformer(resolve(recipe.model, data), generator=torch.Generator().manual_seed(0))
-    return Trainer(model, data, recipe.training, Precision("float32", "as asked", "cpu"))
-
+from .tiny import At, Witness, interrupt_after, make_trainer, sequences, state, text_model, witnessed
 
 EXACT = {"model": {"dropout": 0.0}, "optimizer": "sgd", "lr": 1.0, "schedule": "constant", "warmup": 0, "clip": None}
 
@@ -133,7 +123,7 @@ def test_clipping_shortens_the_gradient_and_reports_the_norm_before_it():
 
 @pytest.mark.usefixtures("no_report")
 def test_o24_logged_rate_is_the_used_one(tmp_path):
-    train(sequences(max_steps=4, warmup=2, schedule="linear", lr=1e-2), tmp_path / "run", [Watching(tmp_path / "w")])
+    train(sequences(max_steps=4, warmup=2, schedule="linear", lr=1e-2), tmp_path / "run", [Witness(tmp_path / "w")])
     rows = witnessed(tmp_path / "w")
     logged = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     rates = {row["step"]: row["lr"] for row in logged if row["split"] == "train"}

@@ -17,8 +17,10 @@ from torch import Tensor
 
 from glassformer.checkpoint.tensors import read_tensors
 from glassformer.data.batch import Batch
+from glassformer.models.transformer import Transformer
 from glassformer.training import run
 from glassformer.training.callback import Callback
+from glassformer.training.precision import Precision
 from glassformer.training.progress import Progress
 from glassformer.training.recipe import Recipe, make_recipe
 from glassformer.training.trainer import Trainer, Update
@@ -67,8 +69,15 @@ def write_text_file(folder: Path, windows: int = 21) -> Path:
     file = folder / "text.txt"
     words = "a quick brown fox jumps over the lazy dog and is gone; "
     train = windows * 8
-    file.write_text((words * 20)[: train + 2 * (train // 8)], encoding="utf-8")
+    file.write_text((words * windows)[: train + 2 * (train // 8)], encoding="utf-8")
     return file
+
+
+def make_trainer(recipe: Recipe) -> Trainer:
+    """A trainer before its first update."""
+    data = recipe.task.build()
+    model = Transformer(run.resolve(recipe.model, data), generator=torch.Generator().manual_seed(0))
+    return Trainer(model, data, recipe.training, Precision("float32", "as asked", "cpu"))
 
 
 class Witness(Callback):

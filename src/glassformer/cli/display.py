@@ -3,105 +3,122 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from glassformer.cli.words import clock, counted, metrics_line
 from glassformer.training.callback import Callback, Interval
-from glassformer.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from glassformer.training.trainer import Trainer, Update
 
 LINE_EVERY_SECONDS = 2.0
 """When piped, lines come no more often than this: a log is to be read."""
 
+NARROW = 60
+"""Columns below which the numbers are a line of text: a table would cut them."""
+
+
+class TrainingDisplay(Callback):
+    """What is seen of a training.
+
+    Attributes:
+        folder: The run folder, to be named before the first update.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.folder = Path()
+
+    def started(self, trainer: Trainer) -> None:
+        """Say what is about to happen and what to expect of it."""
+        for name, text in introduction(trainer, self.folder):
+            self.say(f"{name:9}{text}")
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """Print a line that stays."""
+        self.console.print(text, style=style, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Leave nothing behind but the lines that stay."""
+
 
 @contextmanager
-def display(folder: Path) -> Iterator[Callback]:
-    """Yield the display that fits where the output goes.
-
-    Args:
-        folder: The run folder, to be named before training.
-    """
+def display() -> Iterator[TrainingDisplay]:
+    """Yield the display that fits where the output goes; it is there before torch is, which takes seconds to load."""
     console = Console()
-    if not console.is_terminal:
-        yield PlainDisplay(console, folder)
-        return
-    live = LiveDisplay(console, folder)
+    terminal = sys.stdout is not None and sys.stdout.isatty() and not console.is_dumb_terminal
+    shown = LiveDisplay(console) if terminal else PlainDisplay(console)
     try:
-        yield live
+        yield shown
     finally:
-        live.close()
+        shown.close()
 
 
-def introduce(trainer: Trainer, folder: Path, console: Console) -> None:
-    """Say, before the first update, what is about to happen and what to expect of it."""
+def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield what is to be known before the first update, each with its name."""
     config, data = trainer.config, trainer.data
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
     vocab_size = data.tokenizer.vocab_size
-    a_batch = f"batches of {config.batch_size}" + (f" x {config.accumulate}" if config.accumulate > 1 else "")
-    lines = [
-        ("run", str(folder)),
-        (
-            "model",
-            f"{trainer.model.config.kind.replace('_', '-')}, {parameters:,} parameters, vocabulary {vocab_size:,}",
-        ),
-        ("training", f"{config.max_steps:,} updates, {a_batch}, {len(trainer.order):,} batches an epoch"),
-        ("device", f"{trainer.model.device.type}, {trainer.precision.name}: {trainer.precision.reason}"),
-        (
-            "expect",
-            f"a loss near ln {vocab_size:,} = {math.log(vocab_size):.2f} at the start: all tokens equally likely",
-        ),
-        *(("data", note) for note in data.notes),
-    ]
+    a_batch = f"batches of {config.batch_size:,}" + (f" x {config.accumulate:,}" if config.accumulate > 1 else "")
+    kind = trainer.model.config.kind.replace("_", "-")
+    yield "run", str(folder)
+    yield "model", f"{kind}, {parameters:,} parameters, vocabulary {vocab_size:,}"
+    yield (
+        "training",
+        f"{counted(config.max_steps, 'update')}, {a_batch}, {counted(len(trainer.order), 'batch')} an epoch",
+    )
+    yield "device", f"{trainer.model.device.type}, {trainer.precision.name}: {trainer.precision.reason}"
     if trainer.progress.step:
-        lines.append(("resumed", f"after update {trainer.progress.step:,}"))
-    for name, text in lines:
-        console.print(f"{name:9}{text}", highlight=False, markup=False, soft_wrap=True)
+        yield "resumed", f"after update {trainer.progress.step:,}"
+    else:
+        chance = f"ln {vocab_size:,} = {math.log(vocab_size):.2f}"
+        yield "expect", f"a loss near {chance} at the start: all tokens equally likely"
+    for note in data.notes:
+        yield "data", note
 
 
-class PlainDisplay(Callback):
+class PlainDisplay(TrainingDisplay):
     """A line for what matters, for logs and pipes."""
 
-    def __init__(self, console: Console, folder: Path) -> None:
-        self.console, self.folder = console, folder
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
         self.last_line = -math.inf
-
-    def started(self, trainer: Trainer) -> None:
-        """Introduce the run."""
-        introduce(trainer, self.folder, self.console)
 
     def logged(self, trainer: Trainer, interval: Interval) -> None:
         """Print an interval, unless the last line is fresh."""
         if interval.seconds - self.last_line < LINE_EVERY_SECONDS and interval.step < trainer.config.max_steps:
             return
         self.last_line = interval.seconds
-        self._line(
+        self.say(
             f"{interval.step:>7,}  loss {interval.loss:.4f}  lr {interval.lr:.2e}  grad {interval.grad_norm:.3f}  "
-            f"{interval.tokens_per_second:,.0f} tokens/s  {interval.seconds:.0f} s"
+            f"{interval.tokens_per_second:,.0f} tokens/s  {clock(interval.seconds)}"
         )
 
     def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
         """Print an evaluation."""
-        self._line(f"{trainer.progress.step:>7,}  {split}  {metrics_line(metrics)}{'  best so far' if better else ''}")
+        self.say(f"{trainer.progress.step:>7,}  {split}  {metrics_line(metrics)}{'  best so far' if better else ''}")
 
     def warned(self, trainer: Trainer, step: int, text: str) -> None:
         """Print a warning."""
-        self._line(f"{step:>7,}  warning: {text}")
-
-    def _line(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.say(f"{step:>7,}  warning: {text}")
 
 
-class LiveDisplay(Callback):
+class LiveDisplay(TrainingDisplay):
     """A panel that is redrawn: progress, the newest numbers, and the norm of every layer."""
 
-    def __init__(self, console: Console, folder: Path) -> None:
-        self.console, self.folder = console, folder
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
         self.bar = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
             BarColumn(bar_width=None),
@@ -113,20 +130,20 @@ class LiveDisplay(Callback):
         self.interval: Interval | None = None
         self.layers: Mapping[str, float] = {}
         self.judged = ""
-        self.live: Live | None = None
+        self.live = Live(_busy("preparing"), console=console, refresh_per_second=8, transient=True)
+        self.live.start()
 
     def started(self, trainer: Trainer) -> None:
         """Introduce the run and open the panel."""
-        introduce(trainer, self.folder, self.console)
+        super().started(trainer)
         self.bar.update(self.task, total=trainer.config.max_steps, completed=trainer.progress.step)
-        self.live = Live(self._panel(), console=self.console, refresh_per_second=4, transient=True)
-        self.live.start()
+        self._redraw()
 
     def logged(self, trainer: Trainer, interval: Interval) -> None:
         """Redraw with an interval's numbers."""
         self.interval = interval
         left = (trainer.config.max_steps - interval.step) * interval.seconds / max(1, interval.step)
-        self.bar.update(self.task, completed=interval.step, left=f"{clock(left)} left")
+        self.bar.update(self.task, left=f"{clock(left)} left")
         self._redraw()
 
     def norms(self, trainer: Trainer, step: int, norms: Mapping[str, float]) -> None:
@@ -137,68 +154,72 @@ class LiveDisplay(Callback):
     def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
         """Redraw with an evaluation."""
         self.judged = (
-            f"{split} after {trainer.progress.step:,}: {metrics_line(metrics)}{'  (best so far)' if better else ''}"
+            f"{split} at {trainer.progress.step:,}: {metrics_line(metrics)}{'  best so far' if better else ''}"
         )
         self._redraw()
 
     def warned(self, trainer: Trainer, step: int, text: str) -> None:
         """Print a warning above the panel, where it stays."""
-        self.console.print(f"warning after update {step:,}: {text}", style="yellow", highlight=False, markup=False)
+        self.say(f"warning after update {step:,}: {text}", style="yellow")
+
+    def updated(self, trainer: Trainer, update: Update) -> None:
+        """Move the bar, also while no numbers are due."""
+        self.bar.update(self.task, completed=update.step)
+
+    def ended(self, trainer: Trainer) -> None:
+        """Put a line for what follows in the place of the panel."""
+        self.live.update(
+            _busy("measuring the result and writing the report" if trainer.progress.finished else "saving")
+        )
 
     def close(self) -> None:
         """Take the panel away."""
-        if self.live is not None:
-            self.live.stop()
-            self.live = None
-
-    def ended(self, trainer: Trainer) -> None:
-        """Take the panel away; the last numbers stay."""
-        self.close()
-        if self.judged:
-            self.console.print(self.judged, highlight=False, markup=False)
+        self.live.stop()
 
     def _redraw(self) -> None:
-        if self.live is not None:
-            self.live.update(self._panel())
+        self.live.update(Group(self.bar, *self._numbers(), *self._layer_lines(), Text(self.judged)))
 
-    def _panel(self) -> Group:
-        numbers = Table.grid(padding=(0, 3))
-        if self.interval is not None:
-            now = self.interval
-            numbers.add_row("loss", "learning rate", "gradient", "tokens/s", "time", style="dim")
-            numbers.add_row(
-                f"{now.loss:.4f}",
-                f"{now.lr:.2e}",
-                f"{now.grad_norm:.3f}",
-                f"{now.tokens_per_second:,.0f}",
-                clock(now.seconds),
-            )
-        return Group(self.bar, numbers, *self._layer_lines(), Text(self.judged))
+    def _numbers(self) -> Iterator[RenderableType]:
+        now = self.interval
+        if now is None:
+            return
+        shown = {
+            "loss": f"{now.loss:.4f}",
+            "learning rate": f"{now.lr:.2e}",
+            "gradient": f"{now.grad_norm:.3f}",
+            "tokens/s": f"{now.tokens_per_second:,.0f}",
+            "time": clock(now.seconds),
+        }
+        if self.console.width < NARROW:
+            yield Text("  ".join(f"{name} {value}" for name, value in shown.items()))
+            return
+        table = Table.grid(padding=(0, 3))
+        table.add_row(*shown, style="dim")
+        table.add_row(*shown.values())
+        yield table
 
     def _layer_lines(self) -> Iterator[Text]:
-        """The norm of every layer as a bar against the largest; deep models show as many as fit."""
+        """The norm of every layer as a bar against the largest; of a deep model as many, evenly spread, as fit."""
         largest = max(self.layers.values(), default=0.0)
-        for name, norm in list(self.layers.items())[: max(4, self.console.height - 12)]:
-            width = round(24 * norm / largest) if math.isfinite(largest) and largest > 0 else 0
+        chosen = spread(len(self.layers), max(4, self.console.height - 12))
+        longest = max(4, min(24, self.console.width - 24))
+        block = "#" if self.console.options.ascii_only else "█"
+        names = list(self.layers)
+        for name in (names[index] for index in chosen):
+            norm = self.layers[name]
+            width = round(longest * norm / largest) if math.isfinite(largest) and largest > 0 else 0
             short = name.replace(".blocks.", " ").removesuffix(".residual")
-            yield Text.assemble((f"{short:<14}", "dim"), "█" * width, f" {norm:.3g}")
+            yield Text.assemble((f"{short:<14}", "dim"), block * width, f" {norm:.3g}", no_wrap=True)
+        if len(chosen) < len(names):
+            yield Text(f"{len(chosen)} of {len(names)} layers; metrics.jsonl has all", style="dim", no_wrap=True)
 
 
-def metrics_line(metrics: Mapping[str, float]) -> str:
-    """Return metrics as a person reads them: shares as percentages, counts without decimals."""
-    shown = []
-    for name, value in metrics.items():
-        if name == "tokens":
-            continue
-        shown.append(
-            f"{name.replace('_', ' ')} {100 * value:.1f} %" if name == "exact_match" else f"{name} {value:.4f}"
-        )
-    return "  ".join(shown)
+def spread(number: int, room: int) -> list[int]:
+    """Return as many of 0 .. number - 1 as there is room for, evenly spread, the first and the last among them."""
+    if number <= room:
+        return list(range(number))
+    return [round(index * (number - 1) / (room - 1)) for index in range(room)]
 
 
-def clock(seconds: float) -> str:
-    """Return a duration as minutes and seconds, or hours and minutes."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600}:{whole % 3600 // 60:02} h"
-    return f"{whole // 60}:{whole % 60:02}"
+def _busy(what: str) -> Spinner:
+    return Spinner("line", text=what)

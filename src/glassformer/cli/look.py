@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from glassformer.cli.options import Device, Json, Model, Threads, open_model
+from glassformer.cli.words import echo_json
 
 
 def summary(
     model: Model,
     length: Annotated[
-        int | None, typer.Option(min=1, help="Tokens whose FLOPs are counted; 128 when not given.", show_default=False)
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Tokens of the forward pass whose FLOPs are counted; 128, or all that fit, when not given.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
     device: Device = "cpu",
     threads: Threads = None,
 ) -> None:
-    """Parameters, FLOPs and memory by part, and how each tensor was drawn: expected and measured deviation."""
-    from glassformer.inspection.summary import summarise, table
+    """Show the parameters, FLOPs and memory of every part.
+
+    And how each matrix was drawn: the rule, its expected standard deviation, and the one it has now.
+    """
+    from glassformer.cli.waiting import waiting
 
     loaded = open_model(model, device, threads, "float32")
-    found = summarise(loaded.model, length)
-    typer.echo(json.dumps(found.to_dict()) if as_json else table(found))
+    with waiting("counting"):
+        from glassformer.inspection.summary import summarise, table
+
+        found = summarise(loaded.model, length)
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        typer.echo(table(found))
 
 
 def sites(model: Model, as_json: Json = False, device: Device = "cpu", threads: Threads = None) -> None:
-    """Every place of a model that can be looked at, with the dimensions of what is there."""
+    """List every place of a model that can be looked at.
+
+    Each comes with the dimensions of what is there: B rows, T tokens that ask, S tokens that are looked at, D width, H
+    heads, K key and value heads, E width of a head, F inner width.
+    """
     found = open_model(model, device, threads, "float32").model.sites()
     if as_json:
-        typer.echo(json.dumps([{"site": site.name, "shape": site.shape} for site in found]))
+        echo_json([{"site": site.name, "shape": site.shape} for site in found])
         return
     width = max(len(site.name) for site in found)
     for site in found:

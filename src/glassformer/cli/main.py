@@ -1,21 +1,22 @@
-"""The program `glassformer`: its verbs, and what becomes of a user's mistake."""
+"""The program `glassformer` and its verbs."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
-from typing import Annotated, TextIO
+from collections.abc import Callable
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from glassformer.cli import look, use
 from glassformer.cli import train as training
-from glassformer.core.errors import GlassformerError
+from glassformer.cli.guard import guarded
 from glassformer.version import __version__
 
 app = typer.Typer(
     name="glassformer",
-    help="A Transformer you can see through: build, train, run and look into it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -39,34 +40,30 @@ def _glassformer(
     """A Transformer you can see through: build, train, run and look into it."""
 
 
-app.command(epilog="Example: glassformer demo --out runs/first")(training.demo)
-app.command(epilog="Example: glassformer train shakespeare --set task.text=book.txt --set training.max_steps=500")(
-    training.train
-)
-app.command("eval", epilog="Example: glassformer eval runs/reverse-1 --json")(use.evaluate)
-app.command(epilog='Example: glassformer generate runs/shakespeare-1 "ROMEO:" --temperature 0.8 --stream')(use.generate)
-app.command(epilog="Example: glassformer score runs/reverse-1 31415 --target 51413")(use.score)
-app.command(epilog="Example: glassformer summary preset:paper-base")(look.summary)
-app.command(epilog="Example: glassformer sites runs/reverse-1")(look.sites)
+def _verb(name: str, run: Callable[..., None], example: str) -> None:
+    """Add a verb; its docstring is its help, and the docstring's first line all that the overview says of it."""
+    line = (inspect.getdoc(run) or "").partition("\n")[0]
+    app.command(name, short_help=line, epilog=f"Example: {example}")(guarded(run))
+
+
+_verb("demo", training.demo, "glassformer demo --out runs/first")
+_verb("train", training.train, "glassformer train language_model --set task.text=book.txt --out runs/book")
+_verb("eval", use.evaluate, "glassformer eval runs/book --json")
+_verb("generate", use.generate, 'glassformer generate runs/book "The " --temperature 0.8 --stream')
+_verb("score", use.score, "glassformer score runs/first 31415 --target 51413")
+_verb("summary", look.summary, "glassformer summary preset:paper-base")
+_verb("sites", look.sites, "glassformer sites runs/first")
 
 
 def main() -> None:
-    """Run the program; a user's mistake is one clear message and exit code 1, never a traceback."""
-    for out in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets an escape for it and not a crash.
-        out.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    """Run the program."""
+    streams: list[Any] = [sys.stdout, sys.stderr]
+    for out in streams:
+        if out is not None:  # a program may be started with a stream closed
+            # A terminal that cannot show a character gets an escape for it and not a crash.
+            out.reconfigure(errors="backslashreplace")
     warnings.showwarning = _show_warning
-    try:
-        app()
-    except GlassformerError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone, as `| head` does
-        sys.exit(141)
-    except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-        sys.exit(130)
+    app(prog_name="glassformer")
 
 
 def _show_warning(

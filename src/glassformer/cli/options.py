@@ -12,16 +12,18 @@ if TYPE_CHECKING:
 
     from glassformer.checkpoint.loading import Loaded
 
+MOST_THREADS = 1024
+"""More than any processor has; a request for millions of threads crashes the process."""
+
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, a checkpoint folder, or preset:NAME.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as training.max_steps=200. Repeatable."),
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for scripts.")]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, max=MOST_THREADS, help="Threads of the CPU; torch's choice when not given."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads of the CPU.")]
-Precision = Annotated[str, typer.Option(help="float32, bf16 or fp16; float32 unless asked.")]
+Precision = Annotated[str, typer.Option(metavar="NAME", help="float32, bf16 or fp16.")]
 
 
 def place(device: str, threads: int | None) -> torch.device:
@@ -39,20 +41,36 @@ def place(device: str, threads: int | None) -> torch.device:
     return choose_device(device)
 
 
+def check_precision(wanted: str) -> None:
+    """Refuse numbers that nothing computes in.
+
+    Raises:
+        ConfigError: They are unknown.
+    """
+    from glassformer.core.errors import ConfigError
+    from glassformer.training.precision import TYPES
+
+    if wanted not in ("auto", "float32", *TYPES):
+        raise ConfigError(f"precision is {wanted!r}; choose float32, bf16 or fp16")
+
+
 def open_model(source: str, device: str, threads: int | None, precision: str) -> Loaded:
-    """Return a model, ready to run as the options say.
+    """Return a model, ready to run as the options say; on a terminal it is shown that this takes a moment.
 
     Raises:
         CheckpointError: There is none, or it is damaged.
         ConfigError: An option is impossible.
     """
-    from glassformer.checkpoint.loading import load
-    from glassformer.core.errors import ConfigError
-    from glassformer.training.precision import TYPES
+    from glassformer.cli.waiting import waiting
 
-    if precision not in ("auto", "float32", *TYPES):
-        raise ConfigError(f"precision is {precision!r}; choose float32, bf16 or fp16")
-    loaded = load(source, device=place(device, threads))
-    if precision in TYPES:
-        loaded.model.to(TYPES[precision])
+    with waiting("loading"):
+        from glassformer.checkpoint.loading import load
+        from glassformer.training.precision import TYPES, choose_precision
+
+        check_precision(precision)
+        where = place(device, threads)
+        loaded = load(source, device=where)
+        name = choose_precision(precision, where).name
+        if name in TYPES:
+            loaded.model.to(TYPES[name])
     return loaded

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.options import Sets
+from glassformer.cli.options import MOST_THREADS
+from glassformer.cli.words import quoted
 
 if TYPE_CHECKING:
-    from glassformer.training.recipe import Recipe
     from glassformer.training.run import Run
 
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as training.max_steps=200. Repeatable."),
+]
 Out = Annotated[
     Path | None,
-    typer.Option(help="The run folder; the next free number under runs/ when not given.", show_default=False),
+    typer.Option(
+        metavar="DIR", help="The run folder; the next free number under runs/ when not given.", show_default=False
+    ),
 ]
-TrainDevice = Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default=False)]
-TrainThreads = Annotated[int | None, typer.Option(min=1, help="Threads of the CPU.", show_default=False)]
-TrainPrecision = Annotated[str | None, typer.Option(help="auto, float32, bf16 or fp16.", show_default=False)]
+TrainDevice = Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.", show_default=False)]
+TrainThreads = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, max=MOST_THREADS, help="Threads of the CPU.", show_default=False),
+]
+TrainPrecision = Annotated[
+    str | None, typer.Option(metavar="NAME", help="auto, float32, bf16 or fp16.", show_default=False)
+]
 
 
 def demo(
@@ -30,20 +43,25 @@ def demo(
     precision: TrainPrecision = None,
 ) -> None:
     """Train the reverse task, show it working, and write its report."""
-    recipe = _recipe("demo", sets, device, threads, precision)
-    run = _train(recipe, out, "demo")
-    from glassformer.cli.show import show_examples
+    from glassformer.cli.waiting import waiting
 
-    show_examples(run.folder, 5)
+    run = _train("demo", _edits(sets, device, threads, precision), out)
+    with waiting("asking it"):
+        from glassformer.cli.show import examples
+
+        shown = examples(run.folder, 5)
+    typer.echo(f"\nSequences it has never seen:\n{shown}")
     typer.echo(f"\nreport   {run.folder / 'report.html'}")
     typer.echo("\nThree things to try next:")
-    typer.echo(f"  glassformer generate {run.folder} 31415926")
-    typer.echo("  glassformer demo --set model.positions=none        # and watch it fail without positions")
-    typer.echo("  glassformer train shakespeare --set task.text=FILE  # your own text, any language")
+    typer.echo(f"  glassformer generate {quoted(run.folder)} 31415926")
+    typer.echo("  glassformer demo --set model.positions=none  # watch it fail")
+    typer.echo("  glassformer train language_model  # your own text: --set task.text=FILE")
 
 
 def train(
-    recipe: Annotated[str | None, typer.Argument(help="A recipe's name (see --list) or a .yaml file.")] = None,
+    recipe: Annotated[
+        str | None, typer.Argument(metavar="RECIPE", help="A recipe's name (see --list) or a .yaml file.")
+    ] = None,
     sets: Sets = None,
     out: Out = None,
     resume: Annotated[
@@ -55,65 +73,117 @@ def train(
     threads: TrainThreads = None,
     precision: TrainPrecision = None,
 ) -> None:
-    """Train a recipe into a run folder. Ctrl-C stops after the current update; --resume goes on."""
+    """Train a recipe into a run folder, or go on with a run.
+
+    Ctrl-C stops after the current update; --resume goes on from there.
+    """
     if list_recipes:
         from glassformer.training.recipe import describe_recipe, recipe_names
 
         for name in recipe_names():
             typer.echo(f"{name:16} {describe_recipe(name)}")
         return
+    edits = _edits(sets, device, threads, precision)
     if resume is not None:
-        if recipe is not None or sets or out is not None or device or threads or precision:
+        if recipe is not None or edits or out is not None:
             raise typer.BadParameter("--resume takes the run's own recipe and settings; give nothing else with it")
         _resume(resume)
         return
     if recipe is None:
         raise typer.BadParameter("name a recipe (glassformer train --list shows them), or --resume DIR")
-    _train(_recipe(recipe, sets, device, threads, precision), out, Path(recipe).stem)
+    if not recipe.endswith((".yaml", ".yml")) and Path(recipe).is_file():
+        raise typer.BadParameter(
+            f"{recipe} is a file but no .yaml recipe; "
+            f"to learn a text: glassformer train language_model --set {quoted(f'task.text={recipe}')}"
+        )
+    _train(recipe, edits, out)
 
 
-def _recipe(
-    name: str, sets: list[str] | None, device: str | None, threads: int | None, precision: str | None
-) -> Recipe:
-    from glassformer.training.recipe import load_recipe
-
-    edits = list(sets or [])
-    for key, value in (("device", device), ("threads", threads), ("precision", precision)):
-        if value is not None:
-            edits.append(f"training.{key}={value}")
-    return load_recipe(name, edits)
+def _edits(sets: list[str] | None, device: str | None, threads: int | None, precision: str | None) -> list[str]:
+    options = {"device": device, "threads": threads, "precision": precision}
+    return [*(sets or []), *(f"training.{key}={value}" for key, value in options.items() if value is not None)]
 
 
-def _train(recipe: Recipe, out: Path | None, name: str) -> Run:
+def _train(name: str, edits: list[str], out: Path | None) -> Run:
     from glassformer.cli.display import display
-    from glassformer.cli.show import show_result
-    from glassformer.training.run import next_folder
-    from glassformer.training.run import train as train_recipe
 
-    folder = out or next_folder(Path("runs"), name)
-    with display(folder) as shown:
-        run = train_recipe(recipe, folder, [shown])
-    _leave_if_stopped(run)
-    show_result(run)
-    return run
+    with display() as shown:
+        from glassformer.training.recipe import load_recipe
+        from glassformer.training.run import train as train_recipe
+
+        recipe = load_recipe(name, edits)
+        with _claimed(out, Path(name).stem) as folder, _way_on(folder):
+            shown.folder = folder
+            run = train_recipe(recipe, folder, [shown])
+    return _told(run)
 
 
 def _resume(folder: Path) -> None:
     from glassformer.cli.display import display
-    from glassformer.cli.show import show_result
-    from glassformer.training.run import is_finished, resume
 
-    if is_finished(folder):
+    with display() as shown:
+        from glassformer.training.run import is_finished, resume
+
+        finished = is_finished(folder)
+        if not finished:
+            shown.folder = folder
+            with _way_on(folder):
+                run = resume(folder, [shown])
+    if finished:
         typer.echo(f"{folder} is finished; nothing to resume")
+    else:
+        _told(run)
+
+
+@contextmanager
+def _claimed(out: Path | None, name: str) -> Iterator[Path]:
+    """Yield the run folder; a numbered one is made at once, so that no other training takes the same number."""
+    if out is not None:
+        yield out
         return
-    with display(folder) as shown:
-        run = resume(folder, [shown])
-    _leave_if_stopped(run)
-    show_result(run)
+    from glassformer.training.run import next_folder
+
+    folder = next_folder(Path("runs"), name)
+    while True:
+        try:
+            folder.mkdir(parents=True)
+            break
+        except FileExistsError:
+            folder = next_folder(Path("runs"), name)
+        except OSError:
+            break  # training says what is wrong with it
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # goes only if it is empty: nothing was begun
 
 
-def _leave_if_stopped(run: Run) -> None:
+@contextmanager
+def _way_on(folder: Path) -> Iterator[None]:
+    """Say how to go on where a run ends before its time."""
+    from glassformer.core.errors import DivergenceError
+
+    try:
+        yield
+    except DivergenceError as error:
+        raise DivergenceError(
+            f"{error}\nLower training.lr or lengthen training.warmup, and train into a new folder; "
+            f"what was saved before is in {folder}"
+        ) from error
+    except KeyboardInterrupt:
+        if (folder / "config.yaml").exists():
+            typer.echo(f"go on with: glassformer train --resume {quoted(folder)}", err=True)
+        raise
+
+
+def _told(run: Run) -> Run:
+    """Say what came of a run, and leave if it was stopped."""
+    from glassformer.cli.show import result_lines
+
     if run.exit_code:
         typer.echo(f"stopped; saved in {run.folder / 'trainer'}")
-        typer.echo(f"go on with: glassformer train --resume {run.folder}")
+        typer.echo(f"go on with: glassformer train --resume {quoted(run.folder)}")
         raise typer.Exit(run.exit_code)
+    typer.echo(result_lines(run))
+    return run

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sys
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,53 +16,79 @@ from glassformer.cli.options import (
     Model,
     Precision,
     RunFolder,
-    Sets,
     Threads,
+    check_precision,
     open_model,
     place,
 )
+from glassformer.cli.words import counted, echo_json, given, metrics_line
+
+if TYPE_CHECKING:
+    from glassformer.checkpoint.loading import Loaded
+    from glassformer.generation.config import GenerationConfig
+
+DataSets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="task.KEY=VALUE", help="Measure on other data, such as task.text=FILE. Repeatable."),
+]
 
 
 def evaluate(
     run: RunFolder,
-    sets: Sets = None,
+    sets: DataSets = None,
     as_json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
     precision: Precision = "float32",
 ) -> None:
-    """Measure a run's model on its test data, or on other data with --set task.KEY=VALUE."""
-    from glassformer.cli.display import metrics_line
-    from glassformer.cli.waiting import waiting
-    from glassformer.training.run import evaluate_run
+    """Measure a run's model on its test data, or on other data.
 
-    where = place(device, threads)
+    Where the run has no test data it is measured on its validation data.
+    """
+    from glassformer.cli.waiting import waiting
+
+    for edit in sets or []:
+        if not edit.startswith("task."):
+            raise typer.BadParameter(
+                f"{edit}: eval takes the model as it is and can only change its data, with task.KEY=VALUE"
+            )
     with waiting("evaluating") as advanced:
+        from glassformer.training.run import evaluate_run
+
+        check_precision(precision)
+        where = place(device, threads)
         split, metrics = evaluate_run(run, sets or [], device=where, precision=precision, advanced=advanced)
     if as_json:
-        typer.echo(json.dumps({"split": split, **metrics}))
+        echo_json({"split": split, **metrics})
     else:
         typer.echo(f"{split}: {metrics_line(metrics)}")
 
 
 def generate(
     model: Model,
-    prompt: Annotated[str, typer.Argument(help="The text to go on from, or to transform; - reads it from stdin.")] = "",
-    max_new_tokens: Annotated[int, typer.Option(min=0, help="Most tokens to write.")] = 256,
-    min_new_tokens: Annotated[int, typer.Option(min=0, help="Fewest tokens to write.")] = 0,
-    temperature: Annotated[float, typer.Option(help="0 = always the most probable token.")] = 0.0,
-    top_k: Annotated[int | None, typer.Option(help="Draw from the K most probable tokens only.")] = None,
+    prompt: Annotated[
+        str,
+        typer.Argument(metavar="PROMPT", help="The text to go on from, or to transform; - reads it from stdin."),
+    ] = "",
+    max_new_tokens: Annotated[int, typer.Option(metavar="N", help="Most tokens to write.")] = 256,
+    min_new_tokens: Annotated[int, typer.Option(metavar="N", help="Fewest tokens to write.")] = 0,
+    temperature: Annotated[float, typer.Option(metavar="T", help="0 = always the most probable token.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(metavar="K", help="Draw from the K most probable tokens only.")] = None,
     top_p: Annotated[
-        float | None, typer.Option(help="Draw from the fewest tokens whose probabilities sum to P.")
+        float | None,
+        typer.Option(metavar="P", help="Draw from the fewest tokens whose probabilities sum to P, from 0 to 1."),
     ] = None,
-    repetition_penalty: Annotated[float, typer.Option(help="Above 1: tokens already written are less likely.")] = 1.0,
-    stop: Annotated[list[str] | None, typer.Option(help="End before this text. Repeatable.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the drawing.")] = 0,
+    repetition_penalty: Annotated[
+        float, typer.Option(metavar="R", help="Above 1: tokens already written are less likely.")
+    ] = 1.0,
+    stop: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="End before this text. Repeatable.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the drawing.")] = 0,
     when_full: Annotated[
-        str, typer.Option(help="When the context is full: stop, or slide (forget the older half and go on).")
+        str,
+        typer.Option(metavar="WAY", help="When the context is full: stop, or slide (forget the older half and go on)."),
     ] = "stop",
     stream: Annotated[bool, typer.Option("--stream", help="Print each character as soon as it is certain.")] = False,
-    probs: Annotated[int, typer.Option(min=0, metavar="K", help="Show the K most probable tokens of every step.")] = 0,
+    probs: Annotated[int, typer.Option(metavar="K", help="Show the K most probable tokens of every step.")] = 0,
     cache: Annotated[
         bool, typer.Option(help="Keep keys and values of earlier tokens; never changes the result.")
     ] = True,
@@ -69,89 +97,160 @@ def generate(
     threads: Threads = None,
     precision: Precision = "float32",
 ) -> None:
-    """Write: go on from a prompt, or transform it where the model is an encoder-decoder."""
-    from glassformer.generation.config import GenerationConfig
-    from glassformer.generation.text import generate_text, stream_text
-
-    config = GenerationConfig.parse(
-        {
-            "max_new_tokens": max_new_tokens,
-            "min_new_tokens": min_new_tokens,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "repetition_penalty": repetition_penalty,
-            "stop": tuple(stop or ()),
-            "seed": seed,
-            "use_cache": cache,
-            "when_full": when_full,
-            "top": probs,
-        }
-    )
-    if temperature == 0 and (top_k or top_p is not None or seed):
-        typer.echo(
-            "note: --top-k, --top-p and --seed have no effect at temperature 0, which always takes the best", err=True
+    """Write on from a prompt, or answer it with an encoder-decoder."""
+    with _named_as_options():
+        config = _config(
+            {
+                "max_new_tokens": max_new_tokens,
+                "min_new_tokens": min_new_tokens,
+                "temperature": temperature,
+                "top_k": top_k,
+                "top_p": top_p,
+                "repetition_penalty": repetition_penalty,
+                "stop": tuple(stop or ()),
+                "seed": seed,
+                "use_cache": cache,
+                "when_full": when_full,
+                "top": probs,
+            }
         )
+    idle = [name for name, used in (("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)) if used]
+    if temperature == 0 and idle:
+        _note(f"without effect at temperature 0, which takes the most probable token: {', '.join(idle)}")
+    if stream and (as_json or probs):
+        _note(f"without effect together with {'--json' if as_json else '--probs'}: --stream")
+    text = given(prompt)
     loaded = open_model(model, device, threads, precision)
-    text = sys.stdin.read().removesuffix("\n") if prompt == "-" else prompt
+    _note_unknown(loaded, text)
     if stream and not as_json and not probs:
-        reason = None
-        for step in stream_text(loaded, text, config):
-            typer.echo(step.text, nl=False)
-            sys.stdout.flush()
-            reason = step.stop_reason or reason
-        typer.echo("")
-        _say_why(reason, loaded.model.max_positions)
-        return
-    written = generate_text(loaded, text, config)
-    label = loaded.tokenizer.label
-    if as_json:
-        content: dict[str, Any] = {
-            "text": written.text,
-            "tokens": list(written.tokens),
-            "stop_reason": written.stop_reason,
-        }
-        if probs:
-            content["top"] = [[{"token": label(i), "id": i, "p": p} for i, p in step] for step in written.top]
-        typer.echo(json.dumps(content, ensure_ascii=False))
-        return
-    typer.echo(written.text)
-    for token, candidates in zip(written.tokens, written.top, strict=False):
-        typer.echo(f"  {label(token):<8} " + "  ".join(f"{label(i)} {100 * p:.1f} %" for i, p in candidates))
-    _say_why(written.stop_reason, loaded.model.max_positions)
+        _stream(loaded, text, config)
+    else:
+        _write(loaded, text, config, as_json)
 
 
 def score(
     model: Model,
-    text: Annotated[str, typer.Argument(help="The text to score; with --target, what the encoder reads.")],
-    target: Annotated[str | None, typer.Option(help="The output to score, for an encoder-decoder.")] = None,
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT", help="The text to score; with --target, what the encoder reads; - reads it from stdin."
+        ),
+    ],
+    target: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The output to score, for an encoder-decoder.")
+    ] = None,
     as_json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
     precision: Precision = "float32",
 ) -> None:
-    """Print the log-probability of a text, token by token and in all (nats)."""
-    from glassformer.generation.text import score_text
+    """Print the log-probability of a text, token by token.
 
+    In nats: 0 is certain, and the more negative, the less probable.
+    """
+    from glassformer.cli.waiting import waiting
+
+    source = given(text)
+    judged = None if target is None else given(target)
     loaded = open_model(model, device, threads, precision)
-    scored = score_text(loaded, text, target)
+    with waiting("scoring"):
+        from glassformer.generation.text import score_text
+
+        scored = score_text(loaded, source, judged)
+    _note_unknown(loaded, source if judged is None else judged)
+    if not scored.tokens:
+        _note("nothing is scored: the first token of a text has nothing before it to be told from")
     labels = [loaded.tokenizer.label(token) for token in scored.tokens]
     if as_json:
-        content = {
-            "total": scored.total,
-            "tokens": [
-                {"token": label, "id": token, "logprob": logprob}
-                for label, token, logprob in zip(labels, scored.tokens, scored.logprobs, strict=True)
-            ],
-        }
-        typer.echo(json.dumps(content, ensure_ascii=False))
+        columns = zip(labels, scored.tokens, scored.logprobs, strict=True)
+        tokens = [{"token": label, "id": token, "logprob": logprob} for label, token, logprob in columns]
+        echo_json({"total": scored.total, "tokens": tokens})
         return
     for label, logprob in zip(labels, scored.logprobs, strict=True):
         typer.echo(f"{logprob:10.4f}  {label}")
-    typer.echo(f"{scored.total:10.4f}  in all, {len(labels)} tokens")
+    typer.echo(f"{scored.total:10.4f}  in all, {counted(len(labels), 'token')}")
 
 
-def _say_why(reason: str | None, limit: int | None) -> None:
+def _config(settings: Mapping[str, Any]) -> GenerationConfig:
+    from glassformer.generation.config import GenerationConfig
+
+    return GenerationConfig.parse(settings)
+
+
+@contextmanager
+def _named_as_options() -> Iterator[None]:
+    """Name the settings of generation in an error as the command line does."""
+    from glassformer.core.errors import ConfigError
+
+    try:
+        yield
+    except ConfigError as error:
+        message = re.sub(r"(?m)^top\b", "--probs", str(error))
+        message = re.sub(
+            r"(?m)^(?:stop|seed|temperature)\b|\b[a-z]+(?:_[a-z]+)+\b",
+            lambda found: f"--{found[0].replace('_', '-')}",
+            message,
+        )
+        raise typer.BadParameter(message) from None
+
+
+def _stream(loaded: Loaded, text: str, config: GenerationConfig) -> None:
+    from glassformer.generation.text import stream_text
+
+    reason = None
+    for step in stream_text(loaded, text, config):
+        typer.echo(step.text, nl=False)
+        sys.stdout.flush()
+        reason = step.stop_reason or reason
+    typer.echo("")
+    _say_why(reason, loaded)
+
+
+def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -> None:
+    from glassformer.cli.waiting import waiting
+    from glassformer.generation.text import stream_text
+
+    steps = []
+    with waiting("writing") as advanced:
+        for step in stream_text(loaded, text, config):
+            steps.append(step)
+            advanced(len(steps), config.max_new_tokens)
+    reason = steps[-1].stop_reason
+    label = loaded.tokenizer.label
+    written = [step for step in steps if step.token is not None]
+    shown = "".join(step.text for step in steps)
+    if as_json:
+        content: dict[str, Any] = {
+            "text": shown,
+            "tokens": [step.token for step in written],
+            "stop_reason": reason,
+        }
+        if config.top:
+            content["top"] = [[{"token": label(i), "id": i, "p": p} for i, p in step.top] for step in written]
+        echo_json(content)
+        return
+    typer.echo(shown)
+    if config.top:
+        for step in written:
+            assert step.token is not None, "filtered above"
+            candidates = "  ".join(f"{label(i)} {100 * p:.1f} %" for i, p in step.top)
+            typer.echo(f"  {label(step.token):<8} {candidates}")
+    _say_why(reason, loaded)
+
+
+def _say_why(reason: str | None, loaded: Loaded) -> None:
     """Say why the text ends where a reader would wonder."""
     if reason == "context":
-        typer.echo(f"(the context of {limit} tokens is full; --when-full slide goes on)", err=True)
+        _note(f"the context of {loaded.model.max_positions} tokens is full; --when-full slide goes on")
+
+
+def _note_unknown(loaded: Loaded, text: str) -> None:
+    """Say it where a model cannot tell characters from each other."""
+    unknown = loaded.tokenizer.unk_id
+    number = 0 if unknown is None else loaded.tokenizer.encode(text).count(unknown)
+    if number:
+        _note(f"{counted(number, 'character')} of the text {'is' if number == 1 else 'are'} unknown to this model")
+
+
+def _note(text: str) -> None:
+    typer.echo(f"note: {text}", err=True)

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function to be told (done, total); on a terminal a bar follows it, and vanishes at the end.
 
+    The bar goes to the standard error, so that the output can be piped while one watches.
+
     Args:
         what: What is being waited for.
     """
-    console = Console(stderr=True)
-    bar = Progress(
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
         TextColumn(what),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
+        redirect_stdout=False,
+    ) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -33,7 +33,7 @@ class GenerationConfig(Config):
         top: How many candidates, with their probabilities, each step reports.
     """
 
-    max_new_tokens: int = Field(256, ge=0)
+    max_new_tokens: int = Field(256, ge=0, lt=2**31)
     min_new_tokens: int = Field(0, ge=0)
     temperature: float = Field(0.0, ge=0)
     top_k: int | None = Field(None, ge=0)
