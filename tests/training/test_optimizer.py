@@ -57,4 +57,4 @@ def test_first_step_is_the_documented_one(name):
     optimizer = build_optimizer(layer, TrainingConfig(optimizer=name, lr=0.1, weight_decay=0.2))
     layer.weight.grad = torch.tensor([[0.5]])
     optimizer.step()
-    assert float(layer.weight) == pytest.approx({"adamw": 0.88, "adam": 0.9, "sgd": 0.93}[name], abs=1e-6)
+    assert layer.weight.item() == pytest.approx({"adamw": 0.88, "adam": 0.9, "sgd": 0.93}[name], abs=1e-6)

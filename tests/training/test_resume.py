@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +19,13 @@ import torch
 import yaml
 
 from glassformer.checkpoint.tensors import read_tensors, save_tensors
+from glassformer.cli.main import main
 from glassformer.core import files
 from glassformer.core.errors import CheckpointError
+from glassformer.training.callback import Callback
 from glassformer.training.recipe import Recipe
 from glassformer.training.run import is_finished, resume, train
+from glassformer.training.trainer import Trainer
 
 from .tiny import (
     DECODER,
@@ -278,6 +284,20 @@ def test_o09_run_can_be_stopped_at_every_single_update(text, tmp_path):
 
 
 @pytest.mark.usefixtures("no_report")
+def test_o09_run_can_be_stopped_before_its_first_update(text, tmp_path):
+    class Hasty(Callback):
+        def started(self, trainer: Trainer) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    recipe = text_model(text, max_steps=4)
+    train(recipe, tmp_path / "whole")
+    assert train(recipe, tmp_path / "hasty", [Hasty()]).exit_code == 143
+    assert state(tmp_path / "hasty")[1].step == 0
+    resume(tmp_path / "hasty")
+    assert_same_end(tmp_path / "hasty", tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("no_report")
 def test_o09_finished_run_is_only_read(text, tmp_path):
     run = train(text_model(text), tmp_path / "run")
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "run").rglob("*")}
@@ -285,6 +305,18 @@ def test_o09_finished_run_is_only_read(text, tmp_path):
     again = resume(tmp_path / "run")
     assert again.result == run.result
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "run").rglob("*")} == before
+
+
+@pytest.mark.usefixtures("no_report")
+def test_o09_command_line_says_that_a_run_is_finished(text, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "run"
+    train(text_model(text, max_steps=1, warmup=0), out)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the program shows warnings in its own way
+    monkeypatch.setattr(sys, "argv", ["glassformer", "train", "--resume", str(out)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert capsys.readouterr().out == f"{out} is finished; nothing to resume\n"
 
 
 @pytest.mark.usefixtures("no_report")
@@ -329,13 +361,14 @@ def test_o09_another_setting_is_named(text, tmp_path, setting, value, named):
 
 
 @pytest.mark.usefixtures("no_report")
-def test_o09_another_version_of_torch_is_named(text, tmp_path):
+@pytest.mark.parametrize(("name", "value"), [("torch", "2.0.1"), ("device", "cuda")])
+def test_o09_another_torch_or_device_is_named(text, tmp_path, name, value):
     out = tmp_path / "run"
     train(text_model(text), out, [interrupt_after(6)])
     file = out / "trainer" / "last.safetensors"
     tensors, metadata = read_tensors(file)
-    save_tensors(file, tensors, metadata | {"torch": "2.0.1"})
-    with pytest.warns(UserWarning, match=r"torch 2\.0\.1 and goes on with"):
+    save_tensors(file, tensors, metadata | {name: value})
+    with pytest.warns(UserWarning, match=re.escape(f"with {name} {value} and goes on with {metadata[name]};")):
         resume(out)
 
 

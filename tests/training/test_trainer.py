@@ -270,7 +270,7 @@ def test_o14_command_line_ends_with_an_error_and_not_with_a_traceback(text, tmp_
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the program shows warnings in its own way
     settings = ["training.precision=fp16", "training.batch_size=2", "task.context=8", f"task.text={text}"]
     settings += ["training.save_every=2", "model.n_layers=2", "model.d_model=16", "model.activation=relu"]
-    settings += ["model.bias=true", "model.d_ff=24"]
+    settings += ["model.bias=true", "model.d_ff=24", "model.n_heads=2"]
     edits = [part for setting in settings for part in ("--set", setting)]
     out = tmp_path / "run"
     monkeypatch.setattr(sys, "argv", ["glassformer", "train", "language_model", *edits, "--out", str(out)])

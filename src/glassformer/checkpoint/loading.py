@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,9 +56,8 @@ def load(source: str | Path, *, device: torch.device | str = "cpu") -> Loaded:
     if not folder.is_dir():
         raise CheckpointError(f"there is no folder {folder}; give a run folder, a checkpoint folder or preset:NAME")
     if not (folder / MODEL_FILE).is_file():
-        hint = (
-            f"; finish the run first: glassformer train --resume {folder}" if (folder / "config.yaml").is_file() else ""
-        )
+        begun = (folder / "config.yaml").is_file()
+        hint = f"; finish the run first: glassformer train --resume {shlex.quote(str(folder))}" if begun else ""
         raise CheckpointError(f"{folder} holds no {MODEL_FILE}{hint}")
     model = load_model(folder, device=device)
     tokenizer = TextTokenizer.load(folder / TOKENIZER_FILE)

@@ -23,7 +23,7 @@ Threads = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, max=MOST_THREADS, help="Threads of the CPU; torch's choice when not given."),
 ]
-Precision = Annotated[str, typer.Option(metavar="NAME", help="float32, bf16 or fp16.")]
+Precision = Annotated[str, typer.Option(metavar="NAME", help="auto, float32, bf16 or fp16.")]
 
 
 def place(device: str, threads: int | None) -> torch.device:
@@ -41,19 +41,6 @@ def place(device: str, threads: int | None) -> torch.device:
     return choose_device(device)
 
 
-def check_precision(wanted: str) -> None:
-    """Refuse numbers that nothing computes in.
-
-    Raises:
-        ConfigError: They are unknown.
-    """
-    from glassformer.core.errors import ConfigError
-    from glassformer.training.precision import TYPES
-
-    if wanted not in ("auto", "float32", *TYPES):
-        raise ConfigError(f"precision is {wanted!r}; choose float32, bf16 or fp16")
-
-
 def open_model(source: str, device: str, threads: int | None, precision: str) -> Loaded:
     """Return a model, ready to run as the options say; on a terminal it is shown that this takes a moment.
 
@@ -67,10 +54,9 @@ def open_model(source: str, device: str, threads: int | None, precision: str) ->
         from glassformer.checkpoint.loading import load
         from glassformer.training.precision import TYPES, choose_precision
 
-        check_precision(precision)
         where = place(device, threads)
+        numbers = choose_precision(precision, where).name
         loaded = load(source, device=where)
-        name = choose_precision(precision, where).name
-        if name in TYPES:
-            loaded.model.to(TYPES[name])
+        if numbers in TYPES:
+            loaded.model.to(TYPES[numbers])
     return loaded

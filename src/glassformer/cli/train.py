@@ -172,9 +172,10 @@ def _way_on(folder: Path) -> Iterator[None]:
             f"what was saved before is in {folder}"
         ) from error
     except KeyboardInterrupt:
-        if (folder / "config.yaml").exists():
-            typer.echo(f"go on with: glassformer train --resume {quoted(folder)}", err=True)
-        raise
+        if not (folder / "config.yaml").exists():
+            raise  # nothing was begun
+        typer.echo(f"stopped; go on with: glassformer train --resume {quoted(folder)}", err=True)
+        raise typer.Exit(130) from None
 
 
 def _told(run: Run) -> Run:

@@ -17,7 +17,6 @@ from glassformer.cli.options import (
     Precision,
     RunFolder,
     Threads,
-    check_precision,
     open_model,
     place,
 )
@@ -47,17 +46,13 @@ def evaluate(
     """
     from glassformer.cli.waiting import waiting
 
-    for edit in sets or []:
-        if not edit.startswith("task."):
-            raise typer.BadParameter(
-                f"{edit}: eval takes the model as it is and can only change its data, with task.KEY=VALUE"
-            )
     with waiting("evaluating") as advanced:
+        from glassformer.training.precision import choose_precision
         from glassformer.training.run import evaluate_run
 
-        check_precision(precision)
         where = place(device, threads)
-        split, metrics = evaluate_run(run, sets or [], device=where, precision=precision, advanced=advanced)
+        numbers = choose_precision(precision, where).name
+        split, metrics = evaluate_run(run, sets or [], device=where, precision=numbers, advanced=advanced)
     if as_json:
         echo_json({"split": split, **metrics})
     else:

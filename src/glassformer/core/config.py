@@ -112,6 +112,8 @@ def _explained(schema: type[BaseModel], error: ValidationError, where: str = "")
             lines.append(f"{name}: {cause}" if name else str(cause))
         elif problem["type"] == "missing":
             lines.append(f"{name} is missing")
+        elif problem["type"] == "model_type" and name:
+            lines.append(f"{name} is {problem['input']!r}, but it holds settings of its own: set {name}.KEY")
         else:
             lines.append(f"{name or schema.__name__} is {problem['input']!r}: {_lower_first(problem['msg'])}")
     return ConfigError("\n".join(dict.fromkeys(lines)))

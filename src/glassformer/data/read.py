@@ -47,7 +47,7 @@ def read_text(path: str | Path, replace_invalid: bool = False) -> Text:
     Raises:
         DataError: The file is missing, a folder, empty, damaged, or not UTF-8.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     data = _bytes(path)
     try:
         text, replaced = data.decode("utf-8"), 0

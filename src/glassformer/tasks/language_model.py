@@ -35,7 +35,7 @@ class LanguageModelTask(Config):
     """
 
     name: Literal["language_model"] = "language_model"
-    text: str | None = None
+    text: str | None = Field(None, min_length=1)
     tokenizer: Literal["character", "byte"] = "character"
     min_count: int = Field(1, ge=1)
     context: int = Field(64, ge=1)
@@ -56,14 +56,14 @@ class LanguageModelTask(Config):
         text = default_text() if self.text is None else read_text(self.text).text
         cuts = [int(len(text) * (1 - self.valid - self.test)), int(len(text) * (1 - self.test))]
         train, valid, test = text[: cuts[0]], text[cuts[0] : cuts[1]], text[cuts[1] :]
+        name = self.text or "the help texts of Python"
+        for part, content in (("training", train), ("validation", valid)):
+            if not content:
+                raise DataError(f"{name} has {len(text)} characters, too few for a {part} part; give more text")
         if tokenizer is None:
             bytewise = self.tokenizer == "byte"
             tokenizer = byte_tokenizer() if bytewise else character_tokenizer([train], ("<unk>",), self.min_count)
         parts = [np.asarray(tokenizer.encode(part)) for part in (train, valid, test)]
-        name = self.text or "the help texts of Python"
-        for part, ids in zip(("training", "validation"), parts[:2], strict=True):
-            if len(ids) == 0:
-                raise DataError(f"{name} has {len(text)} characters, too few for a {part} part; give more text")
         unknown = [int((ids == tokenizer.unk_id).sum()) if tokenizer.unk_id is not None else 0 for ids in parts]
         return TaskData(
             tokenizer=tokenizer,

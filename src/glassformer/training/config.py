@@ -45,7 +45,7 @@ class TrainingConfig(Config):
     max_steps: int = Field(1000, ge=1)
     batch_size: int = Field(64, ge=1)
     accumulate: int = Field(1, ge=1)
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     lr: float | None = Field(1e-3, gt=0)
     betas: tuple[float, float] = Field((0.9, 0.98), strict=False)
@@ -65,7 +65,7 @@ class TrainingConfig(Config):
     select_by: Literal["loss", "exact_match", "last"] = "loss"
     precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    threads: int | None = Field(None, ge=1)
+    threads: int | None = Field(None, ge=1, le=1024)
     workers: int = Field(0, ge=0)
     language: Literal["en", "zh"] = "en"
 

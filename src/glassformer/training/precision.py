@@ -52,7 +52,13 @@ class Precision:
 
 
 def choose_precision(wanted: str, device: torch.device) -> Precision:
-    """Return the wanted precision, or with "auto" bf16 where the device is fast at it, else float32."""
+    """Return the wanted precision, or with "auto" bf16 where the device is fast at it, else float32.
+
+    Raises:
+        ConfigError: No precision is called so.
+    """
+    if wanted not in ("auto", "float32", *TYPES):
+        raise ConfigError(f"precision is {wanted!r}; choose auto, float32, bf16 or fp16")
     if wanted != "auto":
         return Precision(wanted, "as asked", device.type)
     if device.type == "cuda":

@@ -53,7 +53,7 @@ def load_recipe(name: str | Path, edits: Sequence[str] = ()) -> Recipe:
     """Return a recipe by name or from a YAML file, edited.
 
     Args:
-        name: A shipped recipe, or the path of a .yaml file.
+        name: A shipped recipe, or the path of a .yaml file; a run folder's config.yaml is one, too.
         edits: "section.key=value" each, as `--set` takes them.
 
     Raises:
@@ -69,7 +69,9 @@ def load_recipe(name: str | Path, edits: Sequence[str] = ()) -> Recipe:
             raise ConfigError(f"the recipe {text} is not UTF-8 (byte {error.start})") from error
     else:
         content = _shipped(text)
-    return make_recipe(parse_yaml(content, text), edits)
+    settings = parse_yaml(content, text)
+    settings.pop("resolved", None)
+    return make_recipe(settings, edits)
 
 
 def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recipe:

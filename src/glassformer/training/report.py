@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,16 +44,16 @@ def write_run_report(
     split = data.test or data.valid
     judged = result.get("test", result["valid"])
     facts = ("parameters", "steps", "train_seconds", "tokens_per_second", "precision")
-    folder = path.parent
+    folder = shlex.quote(str(path.parent))
     if split.pairs:
         examples, attention = _answers(loaded, split), list(cross_attention(loaded, split))
-        commands = [f"glassformer generate {folder} {split.pairs[0][0]}", f"glassformer eval {folder}"]
+        commands = [f"glassformer generate {folder} {shlex.quote(split.pairs[0][0])}", f"glassformer eval {folder}"]
     else:
         snippet = _snippet(split, loaded.tokenizer)
         examples, attention = [_continuation(loaded, snippet)], list(_self_attention(loaded, snippet))
         commands = [f"glassformer generate {folder} PROMPT --temperature 0.8", f"glassformer eval {folder}"]
     content = ReportData(
-        title=f"{result['task']}: {folder.name}",
+        title=f"{result['task']}: {path.parent.name}",
         headline={**_readable(judged), **{name: result[name] for name in facts}},
         metrics=rows,
         examples=examples,

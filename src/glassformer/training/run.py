@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from glassformer.training.evaluate import evaluate
 from glassformer.training.interrupt import Interrupts
 from glassformer.training.loop import fit
 from glassformer.training.precision import choose_device, choose_precision
-from glassformer.training.recipe import Recipe, make_recipe, parse_yaml, to_yaml
+from glassformer.training.recipe import Recipe, load_recipe, to_yaml
 from glassformer.training.record import METRICS_FILE, MetricsLog, read_metrics
 from glassformer.training.report import write_run_report
 from glassformer.training.saving import STATE_FOLDER, Checkpoints
@@ -144,9 +145,13 @@ def evaluate_run(
 
     Raises:
         CheckpointError: The folder holds no run, or no model.
+        ConfigError: An edit does not fit, or is not about the task.
         DataError: The data cannot be used.
     """
     recipe = read_recipe(folder, edits)
+    idle = next((edit for edit in edits if not edit.strip().startswith("task.")), None)
+    if idle is not None:
+        raise ConfigError(f"{idle} has no effect on a trained model; other data is named by task.key=value")
     loaded = load(folder, device=device)
     data = recipe.task.build(loaded.tokenizer)
     name, split = ("valid", data.valid) if data.test is None else ("test", data.test)
@@ -164,9 +169,7 @@ def read_recipe(folder: Path, edits: Sequence[str] = ()) -> Recipe:
     file = folder / CONFIG_FILE
     if not file.is_file():
         raise CheckpointError(f"{folder} is no run folder: it holds no {CONFIG_FILE}")
-    settings = parse_yaml(file.read_text(encoding="utf-8"), str(file))
-    settings.pop("resolved", None)
-    return make_recipe(settings, edits)
+    return load_recipe(file, edits)
 
 
 def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
@@ -190,7 +193,8 @@ def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
 
 def _refuse_occupied(folder: Path) -> None:
     if folder.is_dir() and any(folder.iterdir()):
-        way = f", or go on with it: glassformer train --resume {folder}" if (folder / CONFIG_FILE).exists() else ""
+        begun = (folder / CONFIG_FILE).exists()
+        way = f", or go on with it: glassformer train --resume {shlex.quote(str(folder))}" if begun else ""
         raise ConfigError(f"{folder} is not empty; choose another --out{way}")
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file, and a run is a folder; choose another --out")

@@ -51,9 +51,7 @@ def save_state(trainer: Trainer, folder: Path) -> Path:
         "progress": json.dumps(trainer.progress.to_dict()),
         "optimizer": json.dumps(numbers),
         "scaler": json.dumps(trainer.scaler.state_dict()),
-        "threads": str(torch.get_num_threads()),
-        "precision": trainer.precision.name,
-        "torch": torch.__version__,
+        **_circumstances(trainer),
     }
     save_tensors(folder / NEW, tensors, metadata)
     return _move_up(folder)
@@ -122,14 +120,19 @@ def _restore(trainer: Trainer, tensors: dict[str, Tensor], metadata: dict[str, s
     _warn_of_differences(trainer, metadata)
 
 
-def _warn_of_differences(trainer: Trainer, metadata: dict[str, str]) -> None:
-    """Name what makes this sitting compute other last digits than the one before."""
-    now = {
+def _circumstances(trainer: Trainer) -> dict[str, str]:
+    """What decides the last digits besides the state itself."""
+    return {
         "threads": str(torch.get_num_threads()),
         "precision": trainer.precision.name,
+        "device": trainer.model.device.type,
         "torch": torch.__version__,
     }
-    for name, value in now.items():
+
+
+def _warn_of_differences(trainer: Trainer, metadata: dict[str, str]) -> None:
+    """Name what makes this sitting compute other last digits than the one before."""
+    for name, value in _circumstances(trainer).items():
         if metadata[name] != value:
             warnings.warn(
                 f"the run was saved with {name} {metadata[name]} and goes on with {value}; it will not be bit for bit "

@@ -1,0 +1,80 @@
+"""Text on its way in and out."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import shlex
+import sys
+
+import pytest
+
+from glassformer.cli.words import clock, counted, echo_json, given, metrics_line, quoted
+from glassformer.core.errors import DataError
+
+
+def test_what_is_not_a_dash_is_the_text_itself() -> None:
+    for text in ("", "--", "天🎉", "a\nb"):
+        assert given(text) == text
+
+
+def test_bytes_that_an_ascii_locale_could_not_read_are_read() -> None:
+    assert given("天🎉".encode().decode("ascii", "surrogateescape")) == "天🎉"
+    for broken in ("\ud800", b"\xff".decode("ascii", "surrogateescape")):
+        assert given(broken) == broken, "the tokenizer says what is wrong"
+
+
+def test_a_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match="pipe a text in"):
+        given("-")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1", "gbk"])
+def test_json_is_json_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace")
+    monkeypatch.setattr(sys, "stdout", out)
+    content = {"text": "闫🎉\u2028é\n", "numbers": [1, 2.5, math.nan, math.inf, (-math.inf,)], "nothing": None}
+    echo_json(content)
+    out.flush()
+    lines = raw.getvalue().decode(encoding)
+    assert lines.count("\n") == 1
+    assert json.loads(lines) == content | {"numbers": [1, 2.5, None, None, [None]]}
+
+
+@pytest.mark.parametrize("path", ["runs/reverse-1", "my run", "我的 run's", "a$b", "~x", "-x"])
+def test_a_quoted_path_survives_a_shell(path: str) -> None:
+    assert shlex.split(f"glassformer eval {quoted(path)}") == ["glassformer", "eval", path]
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "said"),
+    [(1, "token", "1 token"), (0, "token", "0 tokens"), (1, "batch", "1 batch"), (2000, "batch", "2,000 batches")],
+)
+def test_counted(number: int, noun: str, said: str) -> None:
+    assert counted(number, noun) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0:00"),
+        (0.4, "0:00"),
+        (59.6, "1:00"),
+        (61, "1:01"),
+        (3599.4, "59:59"),
+        (3600, "1:00 h"),
+        (90_061, "25:01 h"),
+    ],
+)
+def test_clock(seconds: float, said: str) -> None:
+    assert clock(seconds) == said
+
+
+def test_metrics_line() -> None:
+    metrics = {"loss": 2.0, "perplexity": 7.3890561, "tokens": 93, "exact_match": 0.9995}
+    assert metrics_line(metrics) == "loss 2.0000  perplexity 7.3891  exact match 100.0 %"
+    assert metrics_line({"perplexity": 1.5e300}) == "perplexity 1.50e+300"
+    assert metrics_line({"loss": math.nan, "perplexity": math.inf}) == "loss nan  perplexity inf"

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from glassformer.core.errors import ConfigError
+from glassformer.models.transformer import Transformer
+from glassformer.training.objective import objective
+from glassformer.training.recipe import (
+    Recipe,
+    describe_recipe,
+    load_recipe,
+    make_recipe,
+    parse_yaml,
+    recipe_names,
+    to_yaml,
+)
+from glassformer.training.run import resolve
+
+
+def same(one: Recipe, other: Recipe) -> bool:
+    return (one.task, one.model, one.training) == (other.task, other.model, other.training)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_shipped_recipe_is_readable_described_and_comes_back_from_its_run_folder(name):
+    recipe = load_recipe(name)
+    assert len(describe_recipe(name)) > 20
+    assert not describe_recipe(name).startswith("#")
+    config = resolve(recipe.model, recipe.task.build())
+    settings = parse_yaml(to_yaml(recipe, config), "config.yaml")
+    assert type(config).parse(settings.pop("resolved")) == config
+    assert same(make_recipe(settings), recipe)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_untrained_model_of_a_shipped_recipe_finds_every_token_as_likely(name):
+    """The loss at the start is near ln V: it is what a user is told to expect, and a first check that all is well.
+
+    A tied table drawn as N(0, 1/D) would be far off: logits of standard deviation 1 add 1/2, and where the stream still
+    holds the current token's own vector times sqrt(D), that token alone gets a logit near sqrt(D).
+    """
+    recipe = load_recipe(name)
+    data = recipe.task.build()
+    config = resolve(recipe.model, data)
+    for seed in range(2):
+        model = Transformer(config, generator=torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            loss = objective(model, data.train.batch(range(16), 0))
+        assert float(loss.mean) == pytest.approx(math.log(data.tokenizer.vocab_size), abs=0.2), seed
+
+
+def test_values_mean_what_their_setting_says(tmp_path):
+    """`1e-3` is a number, `no` is a word where a word may stand and False where a truth may."""
+    file = tmp_path / "own.yaml"
+    file.write_text(
+        "task: {name: copy, alphabet: no, min_length: 1}\n"
+        "model: {preset: small, tied: no, d_ff: 64}\n"
+        "training: {lr: 1e-3, max_steps: 5, warmup: 0, eval_every: none}\n",
+        encoding="utf-8",
+    )
+    recipe = load_recipe(file)
+    assert recipe.task.alphabet == "no"
+    assert recipe.model.tied is False
+    assert (recipe.model.d_ff, recipe.model.d_model) == (64, 128)
+    assert recipe.training.lr == 0.001
+    assert recipe.training.eval_every is None
+    again = make_recipe(yaml_round_trip(recipe))
+    assert same(again, recipe)
+
+
+def yaml_round_trip(recipe: Recipe) -> dict[str, Any]:
+    settings = parse_yaml(to_yaml(recipe, resolve(recipe.model, recipe.task.build())), "config.yaml")
+    settings.pop("resolved")
+    return settings
+
+
+def test_recipe_made_in_python_comes_back_from_its_run_folder():
+    recipe = make_recipe(
+        {
+            "task": {"name": "sort", "alphabet": "一二三 '\"\\#:\t", "epoch_size": 7, "test_size": 5, "valid_size": 5},
+            "model": {"preset": "small", "tied": True, "dropout": 0.0, "attention": {"scale": 0.5, "window": None}},
+            "training": {"lr": 1e-3, "betas": (0.9, 0.99), "eps": 1e-12, "clip": None, "max_steps": 3, "warmup": 1},
+        }
+    )
+    assert same(make_recipe(yaml_round_trip(recipe)), recipe)
+
+
+def test_edits_win_over_the_recipe_and_the_preset():
+    recipe = load_recipe(
+        "reverse",
+        [
+            "training.max_steps=7",
+            "training.lr=5e-4",
+            "training.betas=0.8,0.9",
+            "model.d_model=64",
+            "model.attention.scale=none",
+            "task.alphabet=ab=c",
+            " training.seed =3",
+        ],
+    )
+    assert (recipe.training.max_steps, recipe.training.lr, recipe.training.betas) == (7, 5e-4, (0.8, 0.9))
+    assert (recipe.model.d_model, recipe.model.attention.scale, recipe.task.alphabet) == (64, "none", "ab=c")
+    assert recipe.training.seed == 3
+    assert recipe.model.n_layers == 2  # of the preset
+
+
+def test_edit_of_one_inner_setting_keeps_its_neighbours():
+    """With a preset and without: the embedding's other settings stay what they are by default."""
+    for name in ("reverse", "language_model"):
+        before = load_recipe(name).model.init.embedding
+        after = load_recipe(name, ["model.init.embedding.std=0.03"]).model.init.embedding
+        assert after == before.model_copy(update={"std": 0.03})
+        assert load_recipe(name, ["model.attention.window=5"]).model.attention.window == 5
+
+
+def test_edits_do_not_reach_back_into_the_settings_they_edit():
+    settings = {"task": {"name": "copy"}, "model": {"preset": "small", "attention": {"window": "3"}}, "training": {}}
+    copy = yaml.safe_load(yaml.safe_dump(settings))
+    make_recipe(settings, ["model.attention.window=5", "training.seed=1", "task.seed=4"])
+    assert settings == copy
+
+
+def test_no_section_is_needed_but_the_task():
+    recipe = make_recipe({"task": {"name": "copy"}})
+    assert recipe.training.max_steps == 1000
+    assert same(make_recipe({"task": {"name": "copy"}, "model": None, "training": ""}), recipe)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ("training.max_step=5", "training.max_step is not a setting; did you mean 'max_steps'?"),
+        ("model.dmodel=5", "model.dmodel is not a setting; did you mean 'd_model'?"),
+        ("model.attention.widow=5", r"model.attention.widow is not a setting; did you mean 'window'\?"),
+        ("task.alfabet=ab", "task.alfabet is not a setting; did you mean 'alphabet'?"),
+        ("modle.d_model=5", "modle.d_model starts with no section of a recipe; did you mean 'model'?"),
+        ("model=tiny", "'model=tiny' is no setting; write it as section.key=value"),
+        ("training.max_steps", "'training.max_steps' is no setting; write it as section.key=value"),
+        ("=5", "'=5' is no setting"),
+        ("", "'' is no setting"),
+        ("training.lr.x=1", "training.lr.x: lr is a value and has no settings inside"),
+        ("model.preset=smal", "'smal' is no preset; did you mean 'small'?"),
+        ("task.name=revers", "task.name is 'revers', which is no task; did you mean 'reverse'?"),
+        ("task.text=book.txt", "task.text is not a setting"),
+        ("model.n_heads=3", "d_model 128 cannot be shared out to n_heads 3: choose n_heads from"),
+        ("task.min_length=30", "min_length 30 is above max_length 20"),
+        ("task.alphabet=aba", "alphabet 'aba' holds a symbol twice"),
+        ("training.=5", "is not a setting"),
+        ("training.max_steps=", "training.max_steps is ''"),
+    ],
+)
+def test_mistake_in_an_edit_is_named_with_what_was_meant(edit, message):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe("reverse", [edit])
+    assert message.replace("\\", "") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tasks": {"name": "copy"}}, "tasks is no section of a recipe; did you mean 'task'?"),
+        ({}, "task.name is missing; choose one of copy, language_model, reverse, sort"),
+        ({"task": "copy"}, "task is 'copy'; a section holds settings"),
+        ({"task": {"name": "copy"}, "training": ["lr"]}, "training is ['lr']; a section holds settings"),
+        ({"task": {"name": "copy"}, "model": {"attention": "sdpa"}}, "model.attention is 'sdpa'"),
+    ],
+)
+def test_mistake_in_a_section_is_named(settings, message):
+    with pytest.raises(ConfigError) as caught:
+        make_recipe(settings)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"task: {name: copy", "is not readable YAML"),
+        (b"- task\n- model\n", "holds no sections; a recipe has task, model, training"),
+        (b"", "holds no sections"),
+        (b"just text", "holds no sections"),
+        (b"task: {name: c\xff}", r"is not UTF-8 (byte 14)"),
+        (b"task: !!python/object/apply:os.getcwd []\n", ""),
+    ],
+)
+def test_file_that_is_no_recipe_is_refused(tmp_path: Path, content: bytes, message: str):
+    file = tmp_path / "own.yaml"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(file)
+    assert message in str(caught.value)
+
+
+def test_recipe_that_is_none_names_the_nearest(tmp_path):
+    with pytest.raises(ConfigError, match=r"'shakespear' is no recipe; did you mean 'shakespeare'\?"):
+        load_recipe("shakespear")
+    with pytest.raises(ConfigError, match=r"cannot read the recipe .*own\.yml: No such file"):
+        load_recipe(tmp_path / "own.yml")
+    with pytest.raises(ConfigError, match=r"is no recipe; known: copy, demo, "):
+        load_recipe("?")
