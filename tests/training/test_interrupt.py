@@ -50,7 +50,7 @@ CASES = {
     "SIGINT": Case(signal.SIGINT, 0, False),
     "Ctrl-C with 2 workers": Case(signal.SIGINT, 2, True),
     "SIGTERM": Case(signal.SIGTERM, 0, False),
-    "SIGTERM with 2 workers": Case(signal.SIGTERM, 2, False),
+    "SIGTERM with 2 workers": Case(signal.SIGTERM, 2, True),
 }
 
 

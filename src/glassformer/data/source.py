@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -95,13 +98,23 @@ def _prepared_ahead(batches: _Batches, workers: int, seed: int) -> Iterator[Batc
         batch_size=None,
         num_workers=workers,
         generator=torch.Generator().manual_seed(global_seed),
-        worker_init_fn=_leave_interrupts_to_the_main_process,
+        worker_init_fn=_leave_signals_to_the_main_process,
     ):
         if isinstance(arrival, GlassformerError):
             raise arrival
         yield arrival
 
 
-def _leave_interrupts_to_the_main_process(worker: int) -> None:
-    # Ctrl-C reaches every process of a terminal, and a worker that dies of it takes the run along unsaved.
+def _leave_signals_to_the_main_process(worker: int) -> None:
+    # Ctrl-C reaches every process of a terminal, and the SIGTERM of a service manager every process of a service; a
+    # worker that dies of it takes the run along unsaved.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":  # only there a signal says who sent it
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        threading.Thread(target=_end_when_the_main_process_says_so, daemon=True).start()
+
+
+def _end_when_the_main_process_says_so() -> None:
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():
+        pass
+    os._exit(128 + signal.SIGTERM)

@@ -8,6 +8,7 @@ from pathlib import Path
 import tokenizers
 
 from glassformer.core.errors import CheckpointError, DataError, UnsupportedError
+from glassformer.core.files import write_text
 from glassformer.text.pieces import alphabet, special_ids, symbols_stand_alone, token_pieces
 from glassformer.text.stream import TextStream, piece_of
 
@@ -121,11 +122,12 @@ class TextTokenizer:
         return TextStream(self._pieces)
 
     def save(self, path: str | Path) -> None:
-        """Write the tokenizer as a tokenizer.json, never leaving half a file."""
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
-        partial.write_bytes(self._backend.to_str(pretty=True).encode())
-        partial.replace(target)
+        """Write the tokenizer as a tokenizer.json, never leaving half a file.
+
+        Raises:
+            CheckpointError: The disk is full or the folder cannot be written.
+        """
+        write_text(Path(path), self._backend.to_str(pretty=True))
 
     @classmethod
     def load(cls, path: str | Path) -> TextTokenizer:

@@ -94,7 +94,7 @@ class Trainer:
         """
         began = time.perf_counter()
         progress, step = self.progress, self.progress.step + 1
-        tokens = sum(int((batch.labels != IGNORED).sum()) for batch in window)
+        tokens = max(1, sum(int((batch.labels != IGNORED).sum()) for batch in window))
         noise = torch.get_rng_state()
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
