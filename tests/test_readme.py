@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from glassformer.cli.main import app
 
 ROOT = Path(__file__).parents[1]
-README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
+README = ROOT / "README.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 TINY = ("training.max_steps=2", "model.d_model=16", "model.n_heads=2", "model.n_layers=1")
@@ -93,12 +93,3 @@ def test_python_is_shortened_where_it_trains() -> None:
     trains = [code for code in blocks(README, "python") if "gf.train(" in code]
     assert trains
     assert all('"training.max_steps=300"' in code for code in trains)
-
-
-def test_both_languages_have_the_same_headings_and_code() -> None:
-    if not CHINESE.exists():
-        pytest.skip("README.zh-CN.md is not written yet")
-    english, chinese = (document.read_text(encoding="utf-8") for document in (README, CHINESE))
-    assert FENCE.findall(english) == FENCE.findall(chinese)
-    levels = [re.findall(r"^(#+) ", FENCE.sub("", text), re.MULTILINE) for text in (english, chinese)]
-    assert levels[0] == levels[1]

@@ -16,8 +16,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from glassformer.cli import train as training
 from glassformer.core.errors import DivergenceError
+from glassformer.training.run import claimed
 from glassformer.training.trainer import Trainer
 
 from .calling import BOOK, SEQUENCES, TEXT, call, refused, sets, train
@@ -275,7 +275,7 @@ def test_a_folder_without_permission_is_refused() -> None:
 
 
 def test_two_trainings_never_take_the_same_number() -> None:
-    with training._claimed(None, "reverse") as one, training._claimed(None, "reverse") as other:
+    with claimed(None, "reverse") as one, claimed(None, "reverse") as other:
         assert one != other
         (one / "config.yaml").touch()
     assert one.exists()
@@ -284,7 +284,7 @@ def test_two_trainings_never_take_the_same_number() -> None:
 
 def test_numbers_cannot_be_claimed_where_runs_is_a_file() -> None:
     Path("runs").touch()
-    refused(call("train", "reverse", *sets(*SEQUENCES)), "cannot write in runs/reverse-1: Not a directory")
+    refused(call("train", "reverse", *sets(*SEQUENCES)), "cannot make runs/reverse-1: Not a directory")
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, step: int, times: int = 1) -> None:

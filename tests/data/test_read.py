@@ -45,7 +45,7 @@ def test_o35_a_wrong_byte_is_named_with_its_place(tmp_path: Path) -> None:
     path = file(tmp_path, b"\xef\xbb\xbfa\r\nb\rit\x92s")
     with pytest.raises(DataError, match=r"text\.txt is not UTF-8: byte 0x92 in line 3, at byte offset 10 "):
         read_text(path)
-    with pytest.raises(DataError, match="replace_invalid=True"):
+    with pytest.raises(DataError, match="save the file as UTF-8"):
         read_lines(path)
 
 

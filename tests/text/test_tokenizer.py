@@ -92,7 +92,7 @@ def test_encode_all_gives_the_ids_of_each_text() -> None:
 
 def test_encode_refuses_an_unknown_character() -> None:
     tokenizer = character_tokenizer(["ab"])
-    with pytest.raises(DataError, match=r"'é' \(U\+00E9\) at offset 2 has no id .* of 2; .*'<unk>'"):
+    with pytest.raises(DataError, match=r"'é' \(U\+00E9\) at offset 2 has no id .* of 2, which knows 'ab'; .*'<unk>'"):
         tokenizer.encode("abéa")
 
 

@@ -102,7 +102,8 @@ def test_only_the_wanted_metrics_are_measured(tiny):
 def test_exact_match_is_the_share_of_answers_that_are_right(tiny, monkeypatch):
     written = {"a": "a", "bcd": "dcb", "efghij": "jihgf", "kl": "kl"}
     monkeypatch.setattr(
-        "glassformer.training.evaluate.answers", lambda loaded, texts, batch_size: [written[text] for text in texts]
+        "glassformer.training.evaluate.answers",
+        lambda loaded, texts, batch_size, advanced: [written[text] for text in texts],
     )
     loaded = SimpleNamespace(model=tiny(29, kind="encoder_decoder"), tokenizer=TOKENIZER)
     assert evaluate(loaded, pair_split(list(written)), ("exact_match",)) == {"exact_match": 0.5}

@@ -12,7 +12,7 @@ import yaml
 from glassformer.checkpoint.loading import load
 from glassformer.core.errors import CheckpointError, ConfigError, DataError
 from glassformer.training.recipe import load_recipe
-from glassformer.training.run import evaluate_run, is_finished, next_folder, read_recipe, resume, train
+from glassformer.training.run import claimed, evaluate_run, is_finished, read_recipe, resume, train
 
 from .tiny import DECODER, interrupt_after, needs_posix, sequences, state, text_model
 
@@ -70,11 +70,11 @@ def test_same_recipe_gives_the_same_run_and_another_seed_another(text, tmp_path)
 
 
 def test_folders_are_numbered(tmp_path, monkeypatch, text):
-    assert next_folder(tmp_path, "copy") == tmp_path / "copy-1"
-    for number in (1, 2, 4):
-        (tmp_path / f"copy-{number}").mkdir()
-    assert next_folder(tmp_path, "copy") == tmp_path / "copy-3"
     monkeypatch.chdir(tmp_path)
+    for number in (1, 2, 4):
+        Path(f"runs/copy-{number}").mkdir(parents=True)
+    with claimed(None, "copy") as folder:
+        assert folder == Path("runs/copy-3")
     monkeypatch.setattr("glassformer.training.run.write_run_report", lambda *arguments: None)
     run = train(text_model(text, max_steps=1, warmup=0))
     assert run.folder == Path("runs/language_model-1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,9 @@ from torch import Tensor
 from glassformer.core.errors import CheckpointError
 from glassformer.core.files import write_atomically
 
+METADATA = "glassformer"
+"""The one key of our files' metadata: several are written in any order, and equal runs should give equal bytes."""
+
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write tensors and texts to a safetensors file, atomically.
@@ -26,7 +30,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
     """
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     size = sum(tensor.numel() * tensor.element_size() for tensor in held.values())
-    write_atomically(path, lambda partial: save_file(held, partial, dict(metadata)), size)
+    write_atomically(path, lambda partial: save_file(held, partial, {METADATA: json.dumps(metadata)}), size)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -36,7 +40,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         CheckpointError: There is no such file, or it is damaged.
     """
     with _opened(path) as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+        return {name: file.get_tensor(name) for name in file.keys()}, _texts(file.metadata())  # noqa: SIM118
 
 
 def read_metadata(path: Path) -> dict[str, str]:
@@ -46,7 +50,14 @@ def read_metadata(path: Path) -> dict[str, str]:
         CheckpointError: There is no such file, or it is damaged.
     """
     with _opened(path) as file:
-        return dict(file.metadata() or {})
+        return _texts(file.metadata())
+
+
+def _texts(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """This project's texts, or those of a file from elsewhere."""
+    found = dict(metadata or {})
+    texts: dict[str, str] = json.loads(found[METADATA]) if METADATA in found else found
+    return texts
 
 
 @contextmanager

@@ -49,6 +49,10 @@ class TrainingDisplay(Callback):
         """Print a line that stays."""
         self.console.print(text, style=style, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
+    def interrupted(self) -> None:
+        """Say that the signal was heard: the update or evaluation that is going on may take a while."""
+        self.say("stopping after this update; once more stops at once, and loses it")
+
     def close(self) -> None:
         """Leave nothing behind but the lines that stay."""
 

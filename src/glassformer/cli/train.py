@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,10 +109,11 @@ def _train(name: str, edits: list[str], out: Path | None) -> Run:
 
     with display() as shown:
         from glassformer.training.recipe import load_recipe
+        from glassformer.training.run import claimed
         from glassformer.training.run import train as train_recipe
 
         recipe = load_recipe(name, edits)
-        with _claimed(out, Path(name).stem) as folder, _way_on(folder):
+        with claimed(out, Path(name).stem) as folder, _way_on(folder):
             shown.folder = folder
             run = train_recipe(recipe, folder, [shown])
     return _told(run)
@@ -133,30 +134,6 @@ def _resume(folder: Path) -> None:
         typer.echo(f"{folder} is finished; nothing to resume")
     else:
         _told(run)
-
-
-@contextmanager
-def _claimed(out: Path | None, name: str) -> Iterator[Path]:
-    """Yield the run folder; a numbered one is made at once, so that no other training takes the same number."""
-    if out is not None:
-        yield out
-        return
-    from glassformer.training.run import next_folder
-
-    folder = next_folder(Path("runs"), name)
-    while True:
-        try:
-            folder.mkdir(parents=True)
-            break
-        except FileExistsError:
-            folder = next_folder(Path("runs"), name)
-        except OSError:
-            break  # training says what is wrong with it
-    try:
-        yield folder
-    finally:
-        with suppress(OSError):
-            folder.rmdir()  # goes only if it is empty: nothing was begun
 
 
 @contextmanager

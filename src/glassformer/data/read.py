@@ -110,5 +110,5 @@ def _not_utf8(path: Path, data: bytes, offset: int) -> str:
     line = data[:offset].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
     return (
         f"{path} is not UTF-8: byte 0x{data[offset]:02X} in line {line}, at byte offset {offset} (from 0);"
-        " save the file as UTF-8, or read it with replace_invalid=True"
+        " save the file as UTF-8"
     )

@@ -163,11 +163,15 @@ class TextTokenizer:
             problem = "is half of a surrogate pair, which no text can hold; remove it"
         else:
             problem = (
-                f"has no id in this vocabulary of {self.vocab_size};"
-                f" build the tokenizer from text that holds it, or with {UNK!r} among its specials"
+                f"has no id in this vocabulary of {self.vocab_size}, which knows {self._known()}; leave it out, or"
+                f" use a vocabulary made from text that holds it (or with {UNK!r})"
             )
         found = text[offset]
         raise DataError(f"character {found!r} (U+{ord(found):04X}) at offset {offset} {problem}")
+
+    def _known(self) -> str:
+        characters = sorted(self._alphabet or ())
+        return repr("".join(characters[:40])) + (f" and {len(characters) - 40} more" if len(characters) > 40 else "")
 
 
 def _first_surrogate(text: str) -> int | None:

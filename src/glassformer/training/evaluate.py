@@ -38,7 +38,7 @@ def evaluate(
     if "loss" in metrics:
         found |= loss_metrics(loaded.model, split, batch_size, advanced)
     if "exact_match" in metrics and split.pairs:
-        outputs = answers(loaded, [source for source, _ in split.pairs], batch_size=batch_size)
+        outputs = answers(loaded, [source for source, _ in split.pairs], batch_size=batch_size, advanced=advanced)
         right = sum(output == target for output, (_, target) in zip(outputs, split.pairs, strict=True))
         found["exact_match"] = right / len(split.pairs)
     return found
@@ -73,7 +73,13 @@ def perplexity(loss: float) -> float:
         return math.inf
 
 
-def answers(loaded: HasModel, texts: Sequence[str], *, batch_size: int = 64) -> list[str]:
+def answers(
+    loaded: HasModel,
+    texts: Sequence[str],
+    *,
+    batch_size: int = 64,
+    advanced: Callable[[int, int], None] | None = None,
+) -> list[str]:
     """Return what a model writes for each text, greedily; texts of like length together, so that none waits long.
 
     What does not end is cut at twice the tokens of the text and 10 more.
@@ -82,6 +88,7 @@ def answers(loaded: HasModel, texts: Sequence[str], *, batch_size: int = 64) -> 
         loaded: An encoder-decoder and its tokenizer.
         texts: What it reads.
         batch_size: Texts at a time; it changes no result.
+        advanced: Told how many of how many texts are done.
     """
     limits = [2 * len(loaded.tokenizer.encode(text)) + 10 for text in texts]
     by_length = sorted(range(len(texts)), key=limits.__getitem__)
@@ -91,4 +98,6 @@ def answers(loaded: HasModel, texts: Sequence[str], *, batch_size: int = 64) -> 
         config = GenerationConfig(max_new_tokens=limits[rows[-1]])
         for row, written in zip(rows, generate_texts(loaded, [texts[row] for row in rows], config), strict=True):
             outputs[row] = loaded.tokenizer.decode(written.tokens[: limits[row]])
+        if advanced is not None:
+            advanced(begin + len(rows), len(texts))
     return outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 
@@ -11,9 +12,13 @@ class Interrupts:
     """While open, the first signal asks the loop to end after the current update; the second ends it at once.
 
     Outside of the main thread, where Python takes no signals, it does nothing.
+
+    Args:
+        heard: Called when the first signal comes, so that whoever waits is told that it was heard.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[], object] = lambda: None) -> None:
+        self.heard = heard
         self.received: signal.Signals | None = None
         self._before: dict[signal.Signals, object] = {}
 
@@ -42,3 +47,4 @@ class Interrupts:
         if self.received is not None:
             raise KeyboardInterrupt
         self.received = signal.Signals(number)
+        self.heard()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,11 @@ def train(recipe: Recipe, out: Path | None = None, callbacks: Sequence[Callback]
         CheckpointError: The folder cannot be written.
         DivergenceError: Training produced a number that is not finite.
     """
-    folder = out or next_folder(Path("runs"), recipe.task.name)
+    with claimed(out, recipe.task.name) as folder:
+        return _begin(folder, recipe, callbacks)
+
+
+def _begin(folder: Path, recipe: Recipe, callbacks: Sequence[Callback]) -> Run:
     _refuse_occupied(folder)
     data = recipe.task.build()
     with _trainer(recipe.training, resolve(recipe.model, data), data) as trainer:
@@ -103,12 +108,30 @@ def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
         return _go_on(folder, recipe, trainer, callbacks)
 
 
-def next_folder(root: Path, name: str) -> Path:
-    """Return the folder of the next run of that name: root/name-1, name-2, ..."""
-    number = 1
-    while (root / f"{name}-{number}").exists():
-        number += 1
-    return root / f"{name}-{number}"
+@contextmanager
+def claimed(out: Path | None, name: str) -> Iterator[Path]:
+    """Yield the folder of a new run; a numbered one is made at once, so that no other run takes the same number.
+
+    Args:
+        out: The folder; None = runs/name-1, runs/name-2, ...
+        name: Of the numbered folders.
+    """
+    if out is not None:
+        yield out
+        return
+    for number in count(1):
+        folder = Path("runs") / f"{name}-{number}"
+        with suppress(FileExistsError):
+            try:
+                folder.mkdir(parents=True)
+            except (PermissionError, NotADirectoryError) as error:
+                raise CheckpointError(f"cannot make {folder}: {error.strerror}; choose a folder with --out") from error
+            break
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # goes only if it is empty: nothing was begun
 
 
 def is_finished(folder: Path) -> bool:
@@ -239,7 +262,12 @@ def _trainer(
 
 def _go_on(folder: Path, recipe: Recipe, trainer: Trainer, callbacks: Sequence[Callback]) -> Run:
     saving = Checkpoints(folder, trainer.config.save_every)
-    with Interrupts() as interrupts:
+
+    def heard() -> None:
+        for callback in callbacks:
+            callback.interrupted()
+
+    with Interrupts(heard) as interrupts:
         if not trainer.progress.finished:
             fit(trainer, [*callbacks, MetricsLog(folder / METRICS_FILE), saving], interrupts)
         if not trainer.progress.finished:
