@@ -23,7 +23,7 @@ def test_preset_is_freshly_drawn_and_always_the_same():
 
 
 def test_preset_that_is_none_names_the_nearest():
-    with pytest.raises(ConfigError, match="'tin' is no preset; did you mean 'tiny'"):
+    with pytest.raises(ConfigError, match="unknown preset 'tin'; did you mean 'tiny'"):
         load("preset:tin")
 
 

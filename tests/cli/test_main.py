@@ -158,7 +158,7 @@ def test_warning_is_one_line_on_the_standard_error(
         warnings.warn("the sky is low", stacklevel=1)
         raise SystemExit(0)
 
-    monkeypatch.setattr("glassformer.checkpoint.loading.load", lambda source, device: warn(source))
+    monkeypatch.setattr("glassformer.checkpoint.loading.load", lambda source, device, dtype: warn(source))
     monkeypatch.setattr(sys, "argv", ["glassformer", "sites", "preset:tiny"])
     before = warnings.showwarning
     with warnings.catch_warnings():

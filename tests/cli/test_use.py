@@ -63,7 +63,7 @@ def test_eval_of_a_number_that_json_cannot_say_is_null(text_run: Path, monkeypat
     [
         (["--set", "task.text=missing.txt"], "there is no file missing.txt", 1),
         (["--set", "task.txt=book.txt"], "task.txt is not a setting; did you mean 'text'?", 1),
-        (["--set", "a=b"], "'a=b' is no setting", 1),
+        (["--set", "a=b"], "'a=b' is not a setting", 1),
         (["--set", "training.max_steps=3"], "training.max_steps=3 has no effect", 1),
         (["--precision", "float8"], "precision is 'float8'; choose ", 1),
         (["--device", "gpu"], "device is 'gpu'; choose auto, cpu, cuda or mps", 1),
@@ -283,7 +283,7 @@ def test_score_notes_unknown_characters(text_run: Path) -> None:
         ("missing", "there is no folder missing; give a run folder, a checkpoint folder or preset:NAME"),
         ("file", "there is no folder file"),
         ("empty", "empty holds no model.safetensors"),
-        ("preset:tinny", "'tinny' is no preset; did you mean 'tiny'?"),
+        ("preset:tinny", "unknown preset 'tinny'; did you mean 'tiny'?"),
         ("preset:", "known: paper-base, small, tiny"),
     ],
 )

@@ -15,7 +15,7 @@ def test_preset_goes_by_its_name():
 
 
 def test_unknown_preset_names_the_nearest():
-    with pytest.raises(ConfigError, match="'paper_base' is no preset; did you mean 'paper-base'"):
+    with pytest.raises(ConfigError, match="unknown preset 'paper_base'; did you mean 'paper-base'"):
         preset("paper_base")
 
 

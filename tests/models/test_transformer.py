@@ -272,7 +272,7 @@ def test_o18_sinusoid_without_a_limit_is_computed_for_any_position(tiny):
             "decoder",
             lambda m: m(TOKENS, memory=Memory(torch.zeros(2, 3, 16), Places.full(3))),
             UnsupportedError,
-            "no encoder",
+            "no cross-attention",
         ),
         (
             "encoder_decoder",

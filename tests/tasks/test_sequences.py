@@ -132,7 +132,7 @@ def test_every_task_is_found_by_its_name():
         task = parse_task({"name": name})
         assert isinstance(task, kind)
         assert task.name == name
-    with pytest.raises(ConfigError, match=r"task\.name is 'srot', which is no task; did you mean 'sort'"):
+    with pytest.raises(ConfigError, match=r"task\.name is 'srot', which is not a task; did you mean 'sort'"):
         parse_task({"name": "srot"})
     with pytest.raises(ConfigError, match=r"task\.name is missing; choose one of"):
         parse_task({})

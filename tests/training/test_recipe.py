@@ -139,14 +139,14 @@ def test_no_section_is_needed_but_the_task():
         ("model.dmodel=5", "model.dmodel is not a setting; did you mean 'd_model'?"),
         ("model.attention.widow=5", r"model.attention.widow is not a setting; did you mean 'window'\?"),
         ("task.alfabet=ab", "task.alfabet is not a setting; did you mean 'alphabet'?"),
-        ("modle.d_model=5", "modle.d_model starts with no section of a recipe; did you mean 'model'?"),
-        ("model=tiny", "'model=tiny' is no setting; write it as section.key=value"),
-        ("training.max_steps", "'training.max_steps' is no setting; write it as section.key=value"),
-        ("=5", "'=5' is no setting"),
-        ("", "'' is no setting"),
+        ("modle.d_model=5", "modle.d_model does not start with a section of a recipe; did you mean 'model'?"),
+        ("model=tiny", "'model=tiny' is not a setting; write it as section.key=value"),
+        ("training.max_steps", "'training.max_steps' is not a setting; write it as section.key=value"),
+        ("=5", "'=5' is not a setting"),
+        ("", "'' is not a setting"),
         ("training.lr.x=1", "training.lr.x: lr is a value and has no settings inside"),
-        ("model.preset=smal", "'smal' is no preset; did you mean 'small'?"),
-        ("task.name=revers", "task.name is 'revers', which is no task; did you mean 'reverse'?"),
+        ("model.preset=smal", "unknown preset 'smal'; did you mean 'small'?"),
+        ("task.name=revers", "task.name is 'revers', which is not a task; did you mean 'reverse'?"),
         ("task.text=book.txt", "task.text is not a setting"),
         ("model.n_heads=3", "d_model 128 cannot be shared out to n_heads 3: choose n_heads from"),
         ("task.min_length=30", "min_length 30 is above max_length 20"),
@@ -164,7 +164,7 @@ def test_mistake_in_an_edit_is_named_with_what_was_meant(edit, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tasks": {"name": "copy"}}, "tasks is no section of a recipe; did you mean 'task'?"),
+        ({"tasks": {"name": "copy"}}, "tasks is not a section of a recipe; did you mean 'task'?"),
         ({}, "task.name is missing; choose one of copy, language_model, reverse, sort"),
         ({"task": "copy"}, "task is 'copy'; a section holds settings"),
         ({"task": {"name": "copy"}, "training": ["lr"]}, "training is ['lr']; a section holds settings"),
@@ -197,9 +197,9 @@ def test_file_that_is_no_recipe_is_refused(tmp_path: Path, content: bytes, messa
 
 
 def test_recipe_that_is_none_names_the_nearest(tmp_path):
-    with pytest.raises(ConfigError, match=r"'shakespear' is no recipe; did you mean 'shakespeare'\?"):
+    with pytest.raises(ConfigError, match=r"unknown recipe 'shakespear'; did you mean 'shakespeare'\?"):
         load_recipe("shakespear")
     with pytest.raises(ConfigError, match=r"cannot read the recipe .*own\.yml: No such file"):
         load_recipe(tmp_path / "own.yml")
-    with pytest.raises(ConfigError, match=r"is no recipe; known: copy, demo, "):
+    with pytest.raises(ConfigError, match=r"unknown recipe .*; known: copy, demo, "):
         load_recipe("?")

@@ -112,7 +112,7 @@ def test_rows_longer_than_the_models_positions_are_refused_before_anything_is_ma
 
 
 def test_unknown_kernel_is_refused_before_anything_is_made(text, tmp_path):
-    with pytest.raises(ConfigError, match="'flesh' is no attention kernel"):
+    with pytest.raises(ConfigError, match="unknown attention kernel 'flesh'"):
         train(text_model(text, model={"attention": {"kernel": "flesh"}}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -168,9 +168,9 @@ def test_other_text_is_judged_in_the_models_own_vocabulary(text, tmp_path):
     train(text_model(text), tmp_path / "run")
     other = tmp_path / "other.txt"
     other.write_text("Ω a fox is quick; " * 40, encoding="utf-8")
-    name, found = evaluate_run(tmp_path / "run", [f"task.text={other}", "task.test=0.5"])
-    assert name == "test"
-    assert found["tokens"] == 360
+    name, found = evaluate_run(tmp_path / "run", [f"task.text={other}"])
+    assert name == "all of it"
+    assert found["tokens"] == 18 * 40 - 1, "all but the first, before which nothing stands"
     with pytest.raises(ConfigError, match=r"task\.txt is not a setting; did you mean 'text'"):
         evaluate_run(tmp_path / "run", [f"task.txt={other}"])
     with pytest.raises(DataError, match="there is no file"):

@@ -33,7 +33,7 @@ class Loaded:
     source: str
 
 
-def load(source: str | Path, *, device: torch.device | str = "cpu") -> Loaded:
+def load(source: str | Path, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None) -> Loaded:
     """Return the model and tokenizer of a run folder, a checkpoint folder, or `preset:NAME`.
 
     A preset is freshly initialised with seed 0 and reads bytes: it has learned nothing, but shows the architecture.
@@ -41,17 +41,18 @@ def load(source: str | Path, *, device: torch.device | str = "cpu") -> Loaded:
     Args:
         source: A folder, or "preset:tiny".
         device: Where to put the parameters.
+        dtype: What to turn the parameters into; None = as they are stored.
 
     Raises:
         CheckpointError: There is no model, it is damaged, or its tokenizer has more entries than its embedding.
-        ConfigError: No preset is called so.
+        ConfigError: There is no preset of that name.
     """
     name = str(source)
     if name.startswith(PRESET_PREFIX):
         tokenizer = byte_tokenizer(("<pad>", "<bos>", "<eos>"))
         config = preset(name.removeprefix(PRESET_PREFIX)).resolve(tokenizer.vocab_size)
         model = Transformer(config, generator=torch.Generator().manual_seed(0))
-        return Loaded(model.to(device).eval(), tokenizer, name)
+        return Loaded(model.to(device=device, dtype=dtype).eval(), tokenizer, name)
     folder = Path(source)
     if not folder.is_dir():
         raise CheckpointError(f"there is no folder {folder}; give a run folder, a checkpoint folder or preset:NAME")
@@ -67,4 +68,4 @@ def load(source: str | Path, *, device: torch.device | str = "cpu") -> Loaded:
             f"{folder / TOKENIZER_FILE} has {tokenizer.vocab_size} entries, the model's embedding {size}: "
             "they do not belong together"
         )
-    return Loaded(model, tokenizer, name)
+    return Loaded(model.to(dtype=dtype), tokenizer, name)

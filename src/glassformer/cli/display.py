@@ -45,13 +45,17 @@ class TrainingDisplay(Callback):
         for name, text in introduction(trainer, self.folder):
             self.say(f"{name:9}{text}")
 
+    def mark(self, trainer: Trainer, better: bool) -> str:
+        """What is said of the model that is kept; kept as the last one it need not be the best."""
+        return "  best so far" if better and trainer.config.select_by != "last" else ""
+
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line that stays."""
         self.console.print(text, style=style, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def interrupted(self) -> None:
         """Say that the signal was heard: the update or evaluation that is going on may take a while."""
-        self.say("stopping after this update; once more stops at once, and loses it")
+        self.say("stopping after this update; press Ctrl-C again to stop now and lose it")
 
     def close(self) -> None:
         """Leave nothing behind but the lines that stay."""
@@ -111,7 +115,7 @@ class PlainDisplay(TrainingDisplay):
 
     def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
         """Print an evaluation."""
-        self.say(f"{trainer.progress.step:>7,}  {split}  {metrics_line(metrics)}{'  best so far' if better else ''}")
+        self.say(f"{trainer.progress.step:>7,}  {split}  {metrics_line(metrics)}{self.mark(trainer, better)}")
 
     def warned(self, trainer: Trainer, step: int, text: str) -> None:
         """Print a warning."""
@@ -157,9 +161,7 @@ class LiveDisplay(TrainingDisplay):
 
     def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
         """Redraw with an evaluation."""
-        self.judged = (
-            f"{split} at {trainer.progress.step:,}: {metrics_line(metrics)}{'  best so far' if better else ''}"
-        )
+        self.judged = f"{split} at {trainer.progress.step:,}: {metrics_line(metrics)}{self.mark(trainer, better)}"
         self._redraw()
 
     def warned(self, trainer: Trainer, step: int, text: str) -> None:

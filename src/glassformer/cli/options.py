@@ -52,11 +52,7 @@ def open_model(source: str, device: str, threads: int | None, precision: str) ->
 
     with waiting("loading"):
         from glassformer.checkpoint.loading import load
-        from glassformer.training.precision import TYPES, choose_precision
+        from glassformer.training.precision import parameter_type
 
         where = place(device, threads)
-        numbers = choose_precision(precision, where).name
-        loaded = load(source, device=where)
-        if numbers in TYPES:
-            loaded.model.to(TYPES[numbers])
-    return loaded
+        return load(source, device=where, dtype=parameter_type(precision, where))

@@ -47,12 +47,10 @@ def evaluate(
     from glassformer.cli.waiting import waiting
 
     with waiting("evaluating") as advanced:
-        from glassformer.training.precision import choose_precision
         from glassformer.training.run import evaluate_run
 
         where = place(device, threads)
-        numbers = choose_precision(precision, where).name
-        split, metrics = evaluate_run(run, sets or [], device=where, precision=numbers, advanced=advanced)
+        split, metrics = evaluate_run(run, sets or [], device=where, precision=precision, advanced=advanced)
     if as_json:
         echo_json({"split": split, **metrics})
     else:
@@ -77,7 +75,7 @@ def generate(
         float, typer.Option(metavar="R", help="Above 1: tokens already written are less likely.")
     ] = 1.0,
     stop: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="End before this text. Repeatable.")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the drawing.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the sampling.")] = 0,
     when_full: Annotated[
         str,
         typer.Option(metavar="WAY", help="When the context is full: stop, or slide (forget the older half and go on)."),

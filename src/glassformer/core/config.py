@@ -348,7 +348,7 @@ class InitConfig(Config):
     embedding: InitRule = InitRule(kind="normal")
     linear: InitRule = InitRule()
     residual: InitRule = InitRule()
-    head: InitRule = InitRule()
+    head: InitRule = InitRule(kind="normal")
 
     @model_validator(mode="after")
     def _depth_belongs_to_sublayers(self) -> Self:

@@ -67,9 +67,16 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def to_json(content: Mapping[str, Any], indent: int | None = None) -> str:
-    """Return standard JSON, which has no infinity: 1e999 is too large for a number and is read as one everywhere."""
+    """Return standard JSON, which has neither infinity nor NaN.
+
+    Infinity becomes 1e999, too large for a number and read as infinity everywhere; NaN becomes null.
+    """
     text = json.dumps(content, indent=indent, ensure_ascii=False)
-    return re.sub(r'("(?:[^"\\]|\\.)*")|Infinity', lambda found: found[1] or "1e999", text)  # strings stay as they are
+    return re.sub(r'("(?:[^"\\]|\\.)*")|Infinity|NaN', _standard, text)  # strings stay as they are
+
+
+def _standard(found: re.Match[str]) -> str:
+    return found[1] or ("1e999" if found[0] == "Infinity" else "null")
 
 
 def remove_leftovers(folder: Path) -> None:

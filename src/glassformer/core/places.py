@@ -32,11 +32,13 @@ class Places:
         plain: True if known, without reading a tensor, that position is 0..T-1 and every row is one unpadded
             segment. Whoever builds the places from host-side lengths sets it; it is what allows a kernel
             to use a causal flag instead of a T x T mask.
+        highest: The largest position, where the host knows it without reading a tensor; else None.
     """
 
     position: Int[Tensor, "#batch length"]
     segment: Int[Tensor, "#batch length"]
     plain: bool = False
+    highest: int | None = None
 
     @property
     def length(self) -> int:
@@ -50,7 +52,7 @@ class Places:
 
     def to(self, device: torch.device | str) -> Places:
         """Return the same places on another device."""
-        return Places(self.position.to(device), self.segment.to(device), self.plain)
+        return Places(self.position.to(device), self.segment.to(device), self.plain, self.highest)
 
     @staticmethod
     def full(length: int, device: torch.device | str | None = None) -> Places:
@@ -61,7 +63,7 @@ class Places:
             device: Where the tensors live.
         """
         position = torch.arange(length, device=device).unsqueeze(0)
-        return Places(position, torch.zeros_like(position), plain=True)
+        return Places(position, torch.zeros_like(position), plain=True, highest=length - 1)
 
     @staticmethod
     def from_lengths(
@@ -100,7 +102,9 @@ class Places:
         rank = slot if side == "right" else slot - (width - count)
         real = (rank >= 0) & (rank < count)
         first = torch.tensor(start, device=device).unsqueeze(1) if start is not None else 0
-        return Places(torch.where(real, rank + first, 0), torch.where(real, 0, NO_TOKEN))
+        ends = [length + begin for length, begin in zip(lengths, start or [0] * len(lengths), strict=True)]
+        highest = max(ends, default=0) - 1
+        return Places(torch.where(real, rank + first, 0), torch.where(real, 0, NO_TOKEN), highest=highest)
 
     @staticmethod
     def from_keep(keep: Bool[Tensor, "batch length"]) -> Places:
@@ -145,4 +149,7 @@ class Places:
                 segment[row, begin : begin + length] = index
                 begin += length
         plain = all(len(documents) == 1 and documents[0] == width for documents in lengths)
-        return Places.full(width, device) if plain else Places(position.to(device), segment.to(device))
+        highest = max((length for documents in lengths for length in documents), default=0) - 1
+        if plain:
+            return Places.full(width, device)
+        return Places(position.to(device), segment.to(device), highest=highest)

@@ -16,8 +16,8 @@ def preset(name: str) -> ModelArguments:
     """Return the architecture that goes by a name.
 
     Raises:
-        ConfigError: No preset is called so.
+        ConfigError: There is no preset of that name.
     """
     if name not in PRESETS:
-        raise ConfigError(f"{name!r} is no preset{did_you_mean(name, PRESETS)}")
+        raise ConfigError(f"unknown preset {name!r}{did_you_mean(name, PRESETS)}")
     return PRESETS[name]

@@ -139,5 +139,5 @@ def select_memory(memory: Memory, rows: Sequence[int]) -> Memory:
     index = torch.tensor(rows, device=memory.states.device)
     places = memory.places
     if places.position.shape[0] > 1:
-        places = Places(places.position[index], places.segment[index], places.plain)
+        places = Places(places.position[index], places.segment[index], places.plain, places.highest)
     return Memory(memory.states[index], places)

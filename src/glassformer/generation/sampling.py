@@ -184,6 +184,8 @@ def pick(logits: Float[Tensor, "batch vocab"], draws: Float[Tensor, " batch"] | 
     """
     if draws is None:
         return logits.argmax(-1)
-    reached = logits.softmax(-1).cumsum(-1)  # (B, V)
+    probabilities = logits.softmax(-1)
+    reached = probabilities.cumsum(-1)  # (B, V)
     threshold = draws.to(reached).unsqueeze(1) * reached[:, -1:]
-    return torch.searchsorted(reached, threshold, right=True).squeeze(1)
+    # Asked for in words: a sum that is taken in parallel may round downwards where nothing is added.
+    return ((reached > threshold) & (probabilities > 0)).int().argmax(-1)

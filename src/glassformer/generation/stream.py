@@ -130,9 +130,9 @@ def stream(
     x_{n+1} ~ p(x | begin, prompt, x_1 .. x_n), for every live row in turn.
 
     Prefill and decode are one line: the model is given what its cache lacks, which is all of a row at first
-    and one token from then on. Rows share a batch and nothing else, and a row that ends leaves it. In float32
-    a row's tokens do not depend on the others; in half precision the shape of a batch changes the rounding,
-    and equality is not promised.
+    and one token from then on. Rows share a batch and nothing else, and a row that ends leaves it. A row's
+    scores depend on the others by rounding only: in float32 that leaves its tokens as they are unless two are all
+    but equally probable; in half precision equality is not promised.
 
     Args:
         model: A decoder-only model or an encoder-decoder. Forward passes are in eval mode and without

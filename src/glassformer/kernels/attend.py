@@ -64,7 +64,7 @@ def attend(
         k: Keys. *Shape:* (B, K, S, E).
         v: Values. *Shape:* (B, K, S, E').
         mask: Who may see whom; None = all see all.
-        queries: Where the queries stand.
+        queries: Where the queries stand; say so where the keys are packed.
         keys: Where the keys stand.
         bias: Added to the scores. *Shape:* (B or 1, H or 1, T, S).
         scale: "sqrt", "d_k", "none" or a number.

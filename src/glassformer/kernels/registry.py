@@ -20,7 +20,7 @@ def known_kernel(name: str) -> str:
     """
     names = ["auto", *(kernel.name for kernel in KERNELS)]
     if name not in names:
-        raise ConfigError(f"{name!r} is no attention kernel{did_you_mean(name, names)}")
+        raise ConfigError(f"unknown attention kernel {name!r}{did_you_mean(name, names)}")
     return name
 
 
@@ -43,4 +43,4 @@ def choose_kernel(name: str, structure: Structure, soft_cap: float | None = None
             return kernel
         if name != "auto":
             raise UnsupportedError(f"attention.kernel={name} cannot do this: {reason}; use attention.kernel=auto")
-    raise ConfigError(f"{name!r} is no attention kernel{did_you_mean(name, [k.name for k in KERNELS])}")
+    raise ConfigError(f"unknown attention kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")

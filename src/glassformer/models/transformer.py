@@ -163,10 +163,11 @@ class Transformer(nn.Module):
         if outputs not in ("logits", "last", "hidden"):
             raise ConfigError(f"outputs is {outputs!r}; it must be 'logits', 'last' or 'hidden'")
         stack = self.output_stack
-        if (memory is None) == (self.encoder is not None and self.decoder is not None):
-            raise UnsupportedError(
-                "an encoder-decoder needs memory=model.encode(source)" if memory is None else "no encoder, no memory"
-            )
+        crosses = self.config.kind == "encoder_decoder"
+        if crosses and memory is None:
+            raise UnsupportedError("an encoder-decoder needs memory=model.encode(source)")
+        if memory is not None and not crosses:
+            raise UnsupportedError("this model has no cross-attention to look at a memory with; call it without")
         if cache is not None and not stack.config.causal:
             raise UnsupportedError("a cache is for causal stacks: here, earlier tokens would have seen the new ones")
         _check_inputs(stack, inputs, places, types, cache)
@@ -288,10 +289,10 @@ def _check_inputs(
     if limit is not None:
         if places is None:
             needed = inputs.shape[1] + (cache.extent if cache is not None else 0)
-        elif places.plain or places.position.device.type != "cpu":
-            needed = places.length if places.plain else 0
+        elif places.highest is not None:
+            needed = places.highest + 1
         else:
-            needed = int(places.position.max()) + 1
+            needed = int(places.position.max()) + 1 if places.position.device.type == "cpu" else 0
         if needed > limit:
             raise DataError(f"{needed} tokens are more than the context of {limit}; shorten the text or split it")
     if ids:

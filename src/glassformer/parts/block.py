@@ -38,7 +38,7 @@ class Block(Part):
     def __init__(self, config: BlockConfig, d_model: int) -> None:
         super().__init__()
         self.pre = config.norm_place == "pre"
-        self.residual, self.parallel, self.dropout = config.residual, config.parallel, config.dropout
+        self.residual, self.dropout = config.residual, config.dropout
         self.attention = Attention(config.attention, d_model)
         self.attention_norm = build_norm(config.norm, d_model)
         self.cross_attention: Attention | None = None

@@ -51,9 +51,21 @@ class LanguageModelTask(Config):
             )
         return self
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The text."""
+        return ("text",)
+
+    def whole(self, tokenizer: TextTokenizer) -> Split:
+        """Return the whole text; its first token is read only, for nothing comes before it."""
+        return Split(WindowSource.evaluation(np.asarray(tokenizer.encode(self._content())), self.context))
+
+    def _content(self) -> str:
+        return default_text() if self.text is None else read_text(self.text).text
+
     def build(self, tokenizer: TextTokenizer | None = None) -> TaskData:
         """Return the text in windows."""
-        text = default_text() if self.text is None else read_text(self.text).text
+        text = self._content()
         cuts = [int(len(text) * (1 - self.valid - self.test)), int(len(text) * (1 - self.test))]
         train, valid, test = text[: cuts[0]], text[cuts[0] : cuts[1]], text[cuts[1] :]
         name = self.text or "the help texts of Python"

@@ -22,11 +22,11 @@ def parse_task(settings: Mapping[str, Any]) -> Task:
     """Return the task that settings describe.
 
     Raises:
-        ConfigError: No task is called so, or a setting is unknown or impossible.
+        ConfigError: There is no task of that name, or a setting is unknown or impossible.
     """
     if "name" not in settings:
         raise ConfigError(f"task.name is missing; choose one of {', '.join(sorted(TASKS))}")
     name = str(settings["name"])
     if name not in TASKS:
-        raise ConfigError(f"task.name is {name!r}, which is no task{did_you_mean(name, TASKS)}")
+        raise ConfigError(f"task.name is {name!r}, which is not a task{did_you_mean(name, TASKS)}")
     return TASKS[name].parse(settings, "task")

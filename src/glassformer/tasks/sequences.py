@@ -48,6 +48,17 @@ class SequenceTask(Config):
             raise ConfigError(f"alphabet {self.alphabet!r} holds a symbol twice")
         return self
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None: its data is made up."""
+        return ()
+
+    def whole(self, tokenizer: TextTokenizer) -> Split:
+        """Return the test sequences."""
+        test = self.build(tokenizer).test
+        assert test is not None, "build makes one"
+        return test
+
     def build(self, tokenizer: TextTokenizer | None = None) -> TaskData:
         """Return fresh training sequences and two fixed sets that are kept out of them."""
         tokenizer = tokenizer or character_tokenizer([self.alphabet], ("<pad>", "<bos>", "<eos>"))

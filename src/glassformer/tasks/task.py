@@ -56,12 +56,27 @@ class Task(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Which of its settings name files."""
+        ...
 
     def build(self, tokenizer: TextTokenizer | None = None) -> TaskData:
         """Return the data.
 
         Args:
             tokenizer: The vocabulary of a model that exists already; made from the data when None.
+
+        Raises:
+            DataError: A file is missing or cannot be used.
+        """
+        ...
+
+    def whole(self, tokenizer: TextTokenizer) -> Split:
+        """Return all of the data as one split, for a model that has not learned from it.
+
+        Args:
+            tokenizer: The model's vocabulary.
 
         Raises:
             DataError: A file is missing or cannot be used.

@@ -22,7 +22,7 @@ class TrainingConfig(Config):
         lr: Peak learning rate; None is possible with schedule=paper, whose formula has its own.
         betas: Adam's two decay rates.
         eps: Added to Adam's denominator.
-        momentum: Of sgd.
+        momentum: SGD momentum.
         weight_decay: Of matrices; gains and offsets are not decayed.
         schedule: "paper" (warm-up, then step^-1/2), "cosine", "linear" or "constant".
         warmup: Updates of rising learning rate: a number from 1, or a share of max_steps below 1.

@@ -32,7 +32,7 @@ def evaluate(
         split: What to judge it by.
         metrics: Which metrics; "loss" brings "perplexity" and "tokens" along.
         batch_size: Sequences at a time; it changes no result.
-        advanced: Told how many of how many sequences are done.
+        advanced: Called with (done, total) sequences.
     """
     found: dict[str, float] = {}
     if "loss" in metrics:
@@ -88,7 +88,7 @@ def answers(
         loaded: An encoder-decoder and its tokenizer.
         texts: What it reads.
         batch_size: Texts at a time; it changes no result.
-        advanced: Told how many of how many texts are done.
+        advanced: Called with (done, total) texts.
     """
     limits = [2 * len(loaded.tokenizer.encode(text)) + 10 for text in texts]
     by_length = sorted(range(len(texts)), key=limits.__getitem__)

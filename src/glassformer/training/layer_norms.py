@@ -33,9 +33,9 @@ def norms_on(model: Transformer, batch: Batch) -> dict[str, float]:
         source=None if batch.source is None else batch.source[:ROWS],
         source_lengths=batch.source_lengths[:ROWS],
         documents=None if batch.documents is None else batch.documents[:ROWS],
-    )
+    ).to(model.device)
     tape = Tape(model, "*.residual", reduce=rms)
     with inference(model.modules()):
-        objective(model, few.to(model.device), tape=tape)
+        objective(model, few, tape=tape)
     places = {"encoder": few.source_places} if few.source is not None else {}
     return layer_norms(tape, {**places, model.output_stack.site: few.places})

@@ -51,11 +51,20 @@ class Precision:
         return torch.autocast(self.device_type, TYPES[self.name])
 
 
+def parameter_type(wanted: str, device: torch.device) -> torch.dtype:
+    """Return what the parameters are turned into outside of training, where nothing has to add up over many updates.
+
+    Raises:
+        ConfigError: There is no such precision.
+    """
+    return TYPES.get(choose_precision(wanted, device).name, torch.float32)
+
+
 def choose_precision(wanted: str, device: torch.device) -> Precision:
     """Return the wanted precision, or with "auto" bf16 where the device is fast at it, else float32.
 
     Raises:
-        ConfigError: No precision is called so.
+        ConfigError: There is no precision of that name.
     """
     if wanted not in ("auto", "float32", *TYPES):
         raise ConfigError(f"precision is {wanted!r}; choose auto, float32, bf16 or fp16")

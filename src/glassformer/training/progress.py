@@ -17,7 +17,7 @@ class Progress:
         epoch: Epoch the next batch belongs to.
         batch: Batches of that epoch already used.
         tokens: Target tokens trained on.
-        seconds: Time spent, over all sittings.
+        seconds: Time spent, over all sessions.
         busy_seconds: Time spent in updates alone.
         logged_loss: Sum of the losses since the last line of metrics, in nats.
         logged_tokens: Target tokens since then.

@@ -82,7 +82,7 @@ def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recip
     """
     for section, content in settings.items():
         if section not in SECTIONS:
-            raise ConfigError(f"{section} is no section of a recipe{did_you_mean(section, SECTIONS)}")
+            raise ConfigError(f"{section} is not a section of a recipe{did_you_mean(section, SECTIONS)}")
         if content and not isinstance(content, Mapping):
             raise ConfigError(f"{section} is {content!r}; a section holds settings, such as task: {{name: reverse}}")
     merged: dict[str, Any] = {section: dict(settings.get(section) or {}) for section in SECTIONS}
@@ -90,9 +90,11 @@ def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recip
         path, equals, value = edit.partition("=")
         keys = path.strip().split(".")
         if not equals or len(keys) < 2:
-            raise ConfigError(f"{edit!r} is no setting; write it as section.key=value, such as training.max_steps=200")
+            raise ConfigError(
+                f"{edit!r} is not a setting; write it as section.key=value, such as training.max_steps=200"
+            )
         if keys[0] not in SECTIONS:
-            raise ConfigError(f"{path} starts with no section of a recipe{did_you_mean(keys[0], SECTIONS)}")
+            raise ConfigError(f"{path} does not start with a section of a recipe{did_you_mean(keys[0], SECTIONS)}")
         _put(merged, keys, value, path)
     model = dict(merged["model"])
     name = model.pop("preset", None)
@@ -133,7 +135,7 @@ def to_yaml(recipe: Recipe, resolved: Config) -> str:
 
 def _shipped(name: str) -> str:
     if name not in recipe_names():
-        raise ConfigError(f"{name!r} is no recipe{did_you_mean(name, recipe_names())}")
+        raise ConfigError(f"unknown recipe {name!r}{did_you_mean(name, recipe_names())}")
     return (resources.files("glassformer.recipes") / f"{name}.yaml").read_text(encoding="utf-8")
 
 

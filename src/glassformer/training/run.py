@@ -27,7 +27,7 @@ from glassformer.training.config import TrainingConfig
 from glassformer.training.evaluate import evaluate
 from glassformer.training.interrupt import Interrupts
 from glassformer.training.loop import fit
-from glassformer.training.precision import choose_device, choose_precision
+from glassformer.training.precision import choose_device, choose_precision, parameter_type
 from glassformer.training.recipe import Recipe, load_recipe, to_yaml
 from glassformer.training.record import METRICS_FILE, MetricsLog, read_metrics
 from glassformer.training.report import write_run_report
@@ -40,7 +40,7 @@ CONFIG_FILE, RESULT_FILE, REPORT_FILE = "config.yaml", "result.json", "report.ht
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a sitting of training left behind.
+    """What a session of training left behind.
 
     Attributes:
         folder: The run folder.
@@ -160,11 +160,12 @@ def evaluate_run(
         folder: The run folder.
         edits: "task.key=value" each: other data.
         device: Where to compute.
-        precision: In which numbers.
-        advanced: Told how many of how many sequences are done.
+        precision: In which numbers; "float32", "bf16" or "fp16".
+        advanced: Called with (done, total) sequences.
 
     Returns:
-        Which split ("test", or "valid" where there is no test split) and its metrics.
+        Which split ("test", or "valid" where there is no test split; "all of it" of a file that is named anew, for the
+        model has not learned from it) and its metrics.
 
     Raises:
         CheckpointError: The folder holds no run, or no model.
@@ -175,11 +176,14 @@ def evaluate_run(
     idle = next((edit for edit in edits if not edit.strip().startswith("task.")), None)
     if idle is not None:
         raise ConfigError(f"{idle} has no effect on a trained model; other data is named by task.key=value")
-    loaded = load(folder, device=device)
+    loaded = load(folder, device=device, dtype=parameter_type(precision, torch.device(device)))
+    named = {edit.partition("=")[0].strip() for edit in edits}
+    if named & {f"task.{name}" for name in recipe.task.files}:
+        foreign = recipe.task.whole(loaded.tokenizer)
+        return "all of it", evaluate(loaded, foreign, ("loss", "exact_match"), advanced=advanced)
     data = recipe.task.build(loaded.tokenizer)
     name, split = ("valid", data.valid) if data.test is None else ("test", data.test)
-    with choose_precision(precision, torch.device(device)).autocast():
-        return name, evaluate(loaded, split, data.metrics, advanced=advanced)
+    return name, evaluate(loaded, split, data.metrics, advanced=advanced)
 
 
 def read_recipe(folder: Path, edits: Sequence[str] = ()) -> Recipe:
@@ -243,7 +247,7 @@ def _trainer(
         settings: How it is trained.
         config: The architecture.
         data: What is learned.
-        threads: Threads of an earlier sitting, where the settings leave them open.
+        threads: Threads of an earlier session, where the settings leave them open.
 
     Raises:
         ConfigError: The device is not there, or the task does not measure what selects the model.
@@ -298,7 +302,7 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
     if data.test is not None:
         result["test"] = evaluate(loaded, data.test, data.metrics)
     write_run_report(folder / REPORT_FILE, loaded, data, result, rows, recipe.training.language)
-    write_json(folder / RESULT_FILE, result)
+    write_json(folder / RESULT_FILE, result)  # last: it says that the run is finished
     return result
 
 

@@ -131,7 +131,7 @@ def _circumstances(trainer: Trainer) -> dict[str, str]:
 
 
 def _warn_of_differences(trainer: Trainer, metadata: dict[str, str]) -> None:
-    """Name what makes this sitting compute other last digits than the one before."""
+    """Name what makes this session compute other last digits than the one before."""
     for name, value in _circumstances(trainer).items():
         if metadata[name] != value:
             warnings.warn(

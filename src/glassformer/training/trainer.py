@@ -95,7 +95,7 @@ class Trainer:
         began = time.perf_counter()
         progress, step = self.progress, self.progress.step + 1
         tokens = max(1, sum(int((batch.labels != IGNORED).sum()) for batch in window))
-        noise = torch.get_rng_state()
+        random = self._random_state()
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         total = torch.zeros((), device=self.model.device)
@@ -115,7 +115,7 @@ class Trainer:
         # What overflows at a scale above 1 may fit at a smaller one: the scaler leaves this update out and halves it.
         overflowed = not finite and math.isfinite(loss_sum) and self.scaler.get_scale() > 1.0
         if not (finite or overflowed):
-            raise DivergenceError(self._explain(step, window, loss_sum, noise))
+            raise DivergenceError(self._explain(step, window, loss_sum, random))
         if self.config.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip, norm)
         self.scaler.step(self.optimizer)
@@ -124,6 +124,10 @@ class Trainer:
         progress.skipped += overflowed
         self._count(len(window), tokens, loss_sum, seconds)
         return Update(step, loss_sum / tokens, lr, grad_norm, tokens, seconds)
+
+    def _random_state(self) -> list[torch.Tensor]:
+        on_cuda = self.model.device.type == "cuda"
+        return [torch.get_rng_state(), *([torch.cuda.get_rng_state(self.model.device)] if on_cuda else [])]
 
     def _loss(self, batch: Batch) -> Loss:
         with self.precision.autocast():
@@ -141,11 +145,13 @@ class Trainer:
         progress.logged_tokens += tokens
         progress.logged_seconds += seconds
 
-    def _explain(self, step: int, window: Sequence[Batch], loss_sum: float, noise: torch.Tensor) -> str:
+    def _explain(self, step: int, window: Sequence[Batch], loss_sum: float, random: list[torch.Tensor]) -> str:
         """Where the first non-finite number came from: the same forward once more, with the same dropout."""
         what = "loss" if not math.isfinite(loss_sum) else "gradient"
         finding, items = None, [item for batch in window for item in batch.items]
-        torch.set_rng_state(noise)
+        torch.set_rng_state(random[0])
+        if len(random) > 1:
+            torch.cuda.set_rng_state(random[1], self.model.device)
         for batch in window:
             finding = first_non_finite(self.model, lambda batch=batch: self._loss(batch).sum)  # type: ignore[misc]
             if finding is not None:
