@@ -413,12 +413,13 @@ def test_resume_of_a_folder_that_is_no_run_is_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("no_report")
-def test_resume_keeps_the_vocabulary_when_the_text_has_changed(text, tmp_path):
+def test_resume_keeps_the_vocabulary_and_warns_when_the_text_has_changed(text, tmp_path):
     out = tmp_path / "run"
     train(text_model(text), out, [interrupt_after(6)])
     before = (out / "tokenizer.json").read_bytes()
     text.write_text(text.read_text().replace("fox", "FOX"))
-    resume(out)
+    with pytest.warns(UserWarning, match=r"saved with data .* goes on with .* not be bit for bit"):
+        resume(out)
     assert (out / "tokenizer.json").read_bytes() == before
 
 

@@ -114,6 +114,11 @@ class Call:
         """The cache of this block."""
         return None if self.cache is None else self.cache.layers[self.layer]
 
+    @property
+    def has_begun(self) -> bool:
+        """True once a token of the cached sentence is final; until then the next pass may be about another one."""
+        return self.cache is not None and self.cache.extent > 0
+
     def sight(self, mask: Mask) -> Sight:
         """Return what self-attention sees under `mask`; made once per rule."""
         return self._once_per_mask("self", mask, self.keys)

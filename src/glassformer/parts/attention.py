@@ -99,22 +99,23 @@ class Attention(Part):
         else:
             sight = call.sight(call.mask & self.mask)
             q, k, v = self._self_qkv(x, call)
-        heads = call.note(self, "heads", self._mix(q, k, v, sight, call))  # (B, H, T, E)
+        heads = call.note(self, "heads", self._attend(q, k, v, sight, call))  # (B, H, T, E)
         joined = heads.transpose(1, 2).flatten(2)  # (B, T, H * E)
         return call.note(self, "output", self.output(joined))
 
     def _self_qkv(self, x: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
-        heads = self._heads(self.qkv(x))  # (B, H + 2K, T, E)
-        turned, v = heads.split([self.config.n_heads + self.config.n_kv_heads, self.config.n_kv_heads], dim=1)
+        n_heads, n_kv_heads, d_head = self.config.n_heads, self.config.n_kv_heads, self.config.d_head
+        qkv = self._split_heads(self.qkv(x))  # (B, H + 2K, T, E)
+        qk, v = qkv.split([n_heads + n_kv_heads, n_kv_heads], dim=1)
         if self.config.rotary is not None:
-            rotary, d_head = self.config.rotary, self.config.d_head
+            rotary = self.config.rotary
             exact = torch.promote_types(x.dtype, torch.float32)
             angles = call.once(
                 ("rotary", rotary.theta, d_head, exact),
                 lambda: rotary_angles(call.places.position, d_head, rotary, dtype=exact),
             )
-            turned = rotate(turned, angles, rotary)
-        q, k = turned.split([self.config.n_heads, self.config.n_kv_heads], dim=1)
+            qk = rotate(qk, angles, rotary)
+        q, k = qk.split([n_heads, n_kv_heads], dim=1)
         q, k, v = call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
         if call.layer_cache is not None:
             assert call.plan is not None, "a call with a cache has a plan"
@@ -122,23 +123,22 @@ class Attention(Part):
         return q, k, v
 
     def _cross_qkv(self, x: Tensor, call: Call, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        q = call.note(self, "q", self._heads(self.q(x)))
+        q = call.note(self, "q", self._split_heads(self.q(x)))
         cache = call.layer_cache
-        # Until a first token is final nothing is settled: the next pass may be about another sentence.
-        if cache is not None and cache.cross is not None and call.cache is not None and call.cache.extent > 0:
+        if cache is not None and cache.cross is not None and call.has_begun:
             k, v = cache.cross
         else:
             assert memory is not None, "cross-attention without a memory"
-            k, v = (self._heads(part) for part in self.kv(memory).chunk(2, dim=-1))
+            k, v = (self._split_heads(part) for part in self.kv(memory).chunk(2, dim=-1))
             if cache is not None:
                 cache.cross = (k, v)
         return q, call.note(self, "k", k), call.note(self, "v", v)
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
         heads = torch.unflatten(x, -1, (-1, self.config.d_head))  # (B, T, H, E)
         return heads.transpose(1, 2)  # (B, H, T, E)
 
-    def _mix(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight, call: Call) -> Tensor:
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight, call: Call) -> Tensor:
         """The attention itself. Who looks at scores or weights gets the equation's own; the output is still
         the kernel's, unless they are replaced: then the equation goes on from the replacement."""
         dropout = self.config.dropout if self.training else 0.0

@@ -93,37 +93,48 @@ class Trainer:
             DivergenceError: A loss or gradient is not finite; the parameters are as they were.
         """
         began = time.perf_counter()
-        progress, step = self.progress, self.progress.step + 1
-        tokens = max(1, sum(int((batch.labels != IGNORED).sum()) for batch in window))
+        step, tokens = self.progress.step + 1, max(1, sum(_targets(batch) for batch in window))
         random = self._random_state()
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        total = torch.zeros((), device=self.model.device)
-        for batch in window:
-            loss = self._loss(batch)
-            total += loss.sum.detach()
-            self.scaler.scale(loss.sum / tokens).backward()
-        lr = learning_rate(step, self.config, self.d_model)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.scaler.unscale_(self.optimizer)
-        # The norm is judged before anything is scaled by it: a norm that is NaN would make every gradient NaN.
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
+        total = self._backward(window, tokens)
+        norm = self._gradient_norm()
         loss_sum, grad_norm = torch.stack((total, norm.to(total.dtype))).tolist()
         finite = math.isfinite(loss_sum) and math.isfinite(grad_norm)
         # What overflows at a scale above 1 may fit at a smaller one: the scaler leaves this update out and halves it.
         overflowed = not finite and math.isfinite(loss_sum) and self.scaler.get_scale() > 1.0
         if not (finite or overflowed):
             raise DivergenceError(self._explain(step, window, loss_sum, random))
+        lr = self._step(step, norm)
+        seconds = time.perf_counter() - began
+        self.progress.skipped += overflowed
+        self._count(len(window), tokens, loss_sum, seconds)
+        return Update(step, loss_sum / tokens, lr, grad_norm, tokens, seconds)
+
+    def _backward(self, window: Sequence[Batch], tokens: int) -> torch.Tensor:
+        """Add up the gradients of the mean loss over all batches; return the sum of their losses."""
+        total = torch.zeros((), device=self.model.device)
+        for batch in window:
+            loss = self._loss(batch)
+            total += loss.sum.detach()
+            self.scaler.scale(loss.sum / tokens).backward()
+        self.scaler.unscale_(self.optimizer)
+        return total
+
+    def _gradient_norm(self) -> torch.Tensor:
+        """The norm of all gradients, before anything is scaled by it: one that is NaN would make them all NaN."""
+        return torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None])
+
+    def _step(self, step: int, norm: torch.Tensor) -> float:
+        """Clip, and change the parameters; return the learning rate that was used."""
+        lr = learning_rate(step, self.config, self.d_model)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
         if self.config.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip, norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        seconds = time.perf_counter() - began
-        progress.skipped += overflowed
-        self._count(len(window), tokens, loss_sum, seconds)
-        return Update(step, loss_sum / tokens, lr, grad_norm, tokens, seconds)
+        return lr
 
     def _random_state(self) -> list[torch.Tensor]:
         on_cuda = self.model.device.type == "cuda"
@@ -161,3 +172,8 @@ class Trainer:
         where = finding.describe() if finding else "No single module makes it: the sum of finite numbers overflows."
         named = ", ".join(map(str, items[:8])) + (", ..." if len(items) > 8 else "")
         return f"the {what} of update {step} is not finite (items {named} of epoch {self.progress.epoch}). {where}"
+
+
+def _targets(batch: Batch) -> int:
+    """How many tokens of a batch are predicted."""
+    return int((batch.labels != IGNORED).sum())
