@@ -51,13 +51,13 @@ def test_model_with_the_lowest_loss_is_kept(text, tmp_path, monkeypatch):
     assert [row["loss"] for row in metrics(tmp_path / "run") if row["split"] == "valid"] == [3.0, 1.5, 2.0, 1.5]
 
 
-def test_model_with_the_highest_exact_match_is_kept(tmp_path, monkeypatch):
+def test_model_with_the_highest_exact_match_is_kept_and_of_equal_ones_the_newer(tmp_path, monkeypatch):
     scripted(monkeypatch, *({"loss": 1.0 - share, "exact_match": share} for share in (0.0, 0.5, 0.5, 0.25)))
     weights: dict[int, torch.Tensor] = {}
     recipe = sequences(max_steps=4, eval_every=1, select_by="exact_match", task={"test_size": 1})
     run = train(recipe, tmp_path / "run", [remember(weights)])
-    assert (run.result["selected"], run.result["best_step"]) == ("best exact_match", 2)
-    assert torch.equal(kept(tmp_path / "run"), weights[2])
+    assert (run.result["selected"], run.result["best_step"]) == ("best exact_match", 3)
+    assert torch.equal(kept(tmp_path / "run"), weights[3])
 
 
 def test_last_model_is_kept_when_that_is_asked_for(text, tmp_path, monkeypatch):
@@ -158,7 +158,7 @@ def test_what_is_due_after_an_update_is_done_before_it_counts_as_made(text, tmp_
     recipe = text_model(text, max_steps=3, warmup=0, log_every=2, eval_every=2, norms_every=2, save_every=1)
     train(recipe, tmp_path / "run", [diary])
     layers = ("decoder.blocks.0", "decoder.blocks.1")
-    assert diary.entries[:9] == [
+    assert diary.entries[:10] == [
         "started",
         ("norms", 1, *layers),
         ("updated", 1),
@@ -167,9 +167,10 @@ def test_what_is_due_after_an_update_is_done_before_it_counts_as_made(text, tmp_
         ("evaluated", 2, "valid", True),
         ("updated", 2),
         ("logged", 3),
-        ("evaluated", 3, "valid", diary.entries[8][3]),
+        ("norms", 3, *layers),
+        ("evaluated", 3, "valid", diary.entries[9][3]),
     ]
-    assert diary.entries[9:] == [("updated", 3), "ended"]
+    assert diary.entries[10:] == [("updated", 3), "ended"]
 
 
 def test_model_of_a_run_that_was_not_judged_yet_is_the_newest(text, tmp_path):

@@ -37,7 +37,9 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
         progress.seconds = time.perf_counter() - began
         if _due(update.step, config.log_every, config.max_steps):
             _log(trainer, update, callbacks)
-        if config.norms_every is not None and (update.step == 1 or update.step % config.norms_every == 0):
+        if config.norms_every is not None and (
+            update.step == 1 or _due(update.step, config.norms_every, config.max_steps)
+        ):
             _look(trainer, norms_on(trainer.model, window[0]), watch, callbacks)
         if _due(update.step, config.eval_every, config.max_steps):
             metrics, better = judge(trainer)
@@ -66,11 +68,13 @@ def judge(trainer: Trainer) -> tuple[dict[str, float], bool]:
         )
     value = float(progress.step) if config.select_by == "last" else metrics[config.select_by]
     higher = HIGHER_IS_BETTER.get(config.select_by, True)
-    better = progress.best is None or (value > progress.best if higher else value < progress.best)
-    if better:
+    improved = progress.best is None or (value > progress.best if higher else value < progress.best)
+    # Of two models that answer equally well the newer one is kept: its loss still fell.
+    kept = improved or (higher and value == progress.best)
+    if kept:
         progress.best, progress.best_step = value, progress.step
-    progress.stale = 0 if better else progress.stale + 1
-    return metrics, better
+    progress.stale = 0 if improved else progress.stale + 1
+    return metrics, kept
 
 
 def _due(step: int, every: int | None, last: int) -> bool:
