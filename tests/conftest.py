@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from glassformer.core.config import InitConfig, InitRule
 from glassformer.models.arguments import AttentionArguments, ModelArguments
 from glassformer.models.transformer import Transformer
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 torch.set_num_threads(1)  # tiny tensors gain nothing from more, and on a shared processor wait for them
 
 settings.register_profile("glassformer", deadline=None, derandomize=True, database=None, max_examples=60)
