@@ -54,7 +54,7 @@ def halfway(console: Console, layers: int = 4) -> LiveDisplay:
     live.live.auto_refresh = False
     live.bar.update(live.task, total=1000, completed=500)
     live.logged(trainer(500), Interval(500, 1.23456, 1e-3, 0.5, 12_345.6, 65.0))
-    live.norms(trainer(500), 500, {f"decoder.blocks.{n}.residual": 1.0 + n for n in range(layers)})
+    live.norms(trainer(500), 500, {f"decoder.blocks.{n}": 1.0 + n for n in range(layers)})
     live.evaluated(trainer(500), "valid", {"loss": 1.5, "perplexity": 4.4817, "exact_match": 0.25}, True)
     return live
 
@@ -103,7 +103,7 @@ def test_longest_bar_is_the_largest_norm() -> None:
 
 def test_norms_that_are_no_numbers_have_no_bar() -> None:
     live = halfway(terminal())
-    live.norms(trainer(), 1, {"decoder.blocks.0.residual": float("nan"), "decoder.blocks.1.residual": 0.0})
+    live.norms(trainer(), 1, {"decoder.blocks.0": float("nan"), "decoder.blocks.1.residual": 0.0})
     lines = [line.split() for line in shown(live) if line.startswith("decoder")]
     live.close()
     assert lines == [["decoder", "0", "nan"], ["decoder", "1", "0"]]

@@ -81,6 +81,9 @@ def test_structure_that_is_claimed_is_true(mask):
     else:
         assert structure is Structure.WINDOWED
         assert mask.window is not None
+        distance = torch.arange(T)[:, None] - torch.arange(T)[None, :]
+        band = (distance.abs() < mask.window) & (distance >= 0 if mask.causal else torch.ones_like(dense))
+        assert torch.equal(dense, band)
 
 
 def test_structure_is_general_unless_everything_is_known():

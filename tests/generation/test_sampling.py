@@ -131,3 +131,9 @@ def test_filtered_scores_sum_to_one() -> None:
 def test_log_probabilities_are_float32_at_least() -> None:
     assert log_probabilities(torch.zeros(1, 4, dtype=torch.bfloat16)).dtype == torch.float32
     assert log_probabilities(torch.zeros(1, 4, dtype=torch.float64)).dtype == torch.float64
+
+
+def test_pick_never_takes_a_forbidden_token_even_if_the_draw_rounds_to_the_whole() -> None:
+    """u = 1 is no draw, but it stands for one that rounding has brought there."""
+    logits = torch.tensor([[-torch.inf, 0.0, 1.0, -torch.inf]])
+    assert pick(logits, torch.tensor([1.0])).tolist() == [2]

@@ -169,7 +169,7 @@ def test_other_text_is_judged_in_the_models_own_vocabulary(text, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("Ω a fox is quick; " * 40, encoding="utf-8")
     name, found = evaluate_run(tmp_path / "run", [f"task.text={other}"])
-    assert name == "all of it"
+    assert name == "all"
     assert found["tokens"] == 18 * 40 - 1, "all but the first, before which nothing stands"
     with pytest.raises(ConfigError, match=r"task\.txt is not a setting; did you mean 'text'"):
         evaluate_run(tmp_path / "run", [f"task.txt={other}"])

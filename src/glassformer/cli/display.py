@@ -214,7 +214,7 @@ class LiveDisplay(TrainingDisplay):
         for name in (names[index] for index in chosen):
             norm = self.layers[name]
             width = round(longest * norm / largest) if math.isfinite(largest) and largest > 0 else 0
-            short = name.replace(".blocks.", " ").removesuffix(".residual")
+            short = name.replace(".blocks.", " ")
             yield Text.assemble((f"{short:<14}", "dim"), block * width, f" {norm:.3g}", no_wrap=True)
         if len(chosen) < len(names):
             yield Text(f"{len(chosen)} of {len(names)} layers; metrics.jsonl has all", style="dim", no_wrap=True)

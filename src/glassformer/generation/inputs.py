@@ -118,7 +118,6 @@ def padded(
     lengths = [len(row) for row in rows]
     width = max([1, *lengths])
     tokens = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
-    start = start if start is not None and any(start) else None  # all at 0 are plain places
     return tokens, Places.from_lengths(lengths, width, start=start, device=device)
 
 

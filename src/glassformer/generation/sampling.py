@@ -188,4 +188,5 @@ def pick(logits: Float[Tensor, "batch vocab"], draws: Float[Tensor, " batch"] | 
     reached = probabilities.cumsum(-1)  # (B, V)
     threshold = draws.to(reached).unsqueeze(1) * reached[:, -1:]
     # Asked for in words: a sum that is taken in parallel may round downwards where nothing is added.
-    return ((reached > threshold) & (probabilities > 0)).int().argmax(-1)
+    found = (reached > threshold) & (probabilities > 0)
+    return torch.where(found.any(-1), found.int().argmax(-1), probabilities.argmax(-1))

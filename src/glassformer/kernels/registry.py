@@ -43,4 +43,4 @@ def choose_kernel(name: str, structure: Structure, soft_cap: float | None = None
             return kernel
         if name != "auto":
             raise UnsupportedError(f"attention.kernel={name} cannot do this: {reason}; use attention.kernel=auto")
-    raise ConfigError(f"unknown attention kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
+    raise AssertionError(f"{known_kernel(name)} is a kernel, and was not tried")

@@ -54,7 +54,7 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
 
 
 def judge(trainer: Trainer) -> tuple[dict[str, float], bool]:
-    """Evaluate on the validation split; return the metrics, and whether this is the best model so far.
+    """Evaluate on the validation split; remember its best; return the metrics, and whether this model is kept.
 
     Raises:
         DivergenceError: The loss is not finite: a model that is compared with NaN is never better.
@@ -69,7 +69,7 @@ def judge(trainer: Trainer) -> tuple[dict[str, float], bool]:
     value = float(progress.step) if config.select_by == "last" else metrics[config.select_by]
     higher = HIGHER_IS_BETTER.get(config.select_by, True)
     improved = progress.best is None or (value > progress.best if higher else value < progress.best)
-    # Of two models that answer equally well the newer one is kept: its loss still fell.
+    # Of two models that answer equally well the newer one is kept: it has learned for longer.
     kept = improved or (higher and value == progress.best)
     if kept:
         progress.best, progress.best_step = value, progress.step

@@ -164,7 +164,7 @@ def evaluate_run(
         advanced: Called with (done, total) sequences.
 
     Returns:
-        Which split ("test", or "valid" where there is no test split; "all of it" of a file that is named anew, for the
+        Which split ("test", or "valid" where there is no test split; "all" of a file that is named anew, for the
         model has not learned from it) and its metrics.
 
     Raises:
@@ -180,7 +180,7 @@ def evaluate_run(
     named = {edit.partition("=")[0].strip() for edit in edits}
     if named & {f"task.{name}" for name in recipe.task.files}:
         foreign = recipe.task.whole(loaded.tokenizer)
-        return "all of it", evaluate(loaded, foreign, ("loss", "exact_match"), advanced=advanced)
+        return "all", evaluate(loaded, foreign, ("loss", "exact_match"), advanced=advanced)
     data = recipe.task.build(loaded.tokenizer)
     name, split = ("valid", data.valid) if data.test is None else ("test", data.test)
     return name, evaluate(loaded, split, data.metrics, advanced=advanced)
