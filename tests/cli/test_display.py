@@ -103,7 +103,7 @@ def test_longest_bar_is_the_largest_norm() -> None:
 
 def test_norms_that_are_no_numbers_have_no_bar() -> None:
     live = halfway(terminal())
-    live.norms(trainer(), 1, {"decoder.blocks.0": float("nan"), "decoder.blocks.1.residual": 0.0})
+    live.norms(trainer(), 1, {"decoder.blocks.0": float("nan"), "decoder.blocks.1": 0.0})
     lines = [line.split() for line in shown(live) if line.startswith("decoder")]
     live.close()
     assert lines == [["decoder", "0", "nan"], ["decoder", "1", "0"]]
