@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from glassformer.core.tape import Patch as Patch
     from glassformer.core.tape import Tape as Tape
     from glassformer.families.registry import preset as preset
+    from glassformer.generation.answer import answer_texts as answer_texts
+    from glassformer.generation.config import BeamConfig as BeamConfig
     from glassformer.generation.config import GenerationConfig as GenerationConfig
+    from glassformer.generation.text import beam_texts as beam_texts
     from glassformer.generation.text import generate_text as generate_text
     from glassformer.generation.text import generate_texts as generate_texts
     from glassformer.generation.text import score_text as score_text
@@ -56,7 +59,10 @@ _WHERE = {
     "Patch": "core.tape",
     "Tape": "core.tape",
     "preset": "families.registry",
+    "BeamConfig": "generation.config",
     "GenerationConfig": "generation.config",
+    "answer_texts": "generation.answer",
+    "beam_texts": "generation.text",
     "generate_text": "generation.text",
     "generate_texts": "generation.text",
     "score_text": "generation.text",

@@ -156,6 +156,45 @@ def test_reorder_leaves_the_memory_alone_and_select_does_not():
     assert cache.batch_size == 3
 
 
+def test_rows_that_share_a_memory_are_selected_with_its_rows():
+    cache = a_cache(6)
+    cross = torch.arange(2.0)[:, None, None, None]
+    cache.layers[0].cross = (cross, cross)
+    cache.select([0, 2, 3, 4], [0, 1])
+    assert cache.layers[0].cross[0] is cross, "all of them in order are no copy"
+    cache.select([2, 3, 2], [1])
+    assert cache.layers[0].cross[0].flatten().tolist() == [1.0]
+    with pytest.raises(DataError, match="memory has 1 rows, the cache 3; say which stay with memory_rows"):
+        cache.select([0])
+    with pytest.raises(DataError, match="no row 1 in the memory of a cache of 1 rows"):
+        cache.select([0], [1])
+    assert cache.batch_size == 3, "what is refused changes nothing"
+
+
+def test_o31_reorder_copies_only_rows_that_change_and_slots_in_use():
+    cache = a_cache(3)
+    push(cache, [[1.0, 2.0], [3.0], [4.0, 5.0]])
+    cache.advance([2, 1, 2])
+    keys, values = cache.layers[0].keys, cache.layers[0].values
+    keys[:, :, 2:], values[:, :, 2:] = torch.tensor([9.0, 10.0, 11.0])[:, None, None, None], 0.0  # in no one's use
+    cache.reorder([0, 1, 2])
+    cache.reorder([1, 1, 0])
+    assert cache.layers[0].keys is keys
+    assert keys[:, 0, :3, 0].tolist() == [[3.0, 0.0, 9.0], [3.0, 0.0, 10.0], [1.0, 2.0, 11.0]]
+    assert cache.lengths == [1, 1, 2]
+    keys[:, :, 2:] = 0.0
+    assert push(cache, [[7.0], [], [8.0]])[0] == [[3.0, 7.0], [3.0], [1.0, 2.0, 8.0]]
+
+
+def test_what_a_selected_cache_has_not_written_is_finite():
+    cache = a_cache(2)
+    cache.layers[0].keys[:, :, 1:] = torch.nan
+    push(cache, [[1.0], [2.0]])
+    cache.advance([1, 1])
+    cache.select([1, 0, 1])
+    assert cache.layers[0].keys.isfinite().all()
+
+
 def test_writing_with_a_gradient_is_refused():
     cache = a_cache(1)
     k = torch.ones(1, 1, 1, 1, requires_grad=True)

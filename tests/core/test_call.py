@@ -36,6 +36,17 @@ def test_memory_and_self_are_seen_apart_under_the_same_rule():
     assert call.sight(Mask()) is not call.memory_sight(Mask())
 
 
+def test_beams_look_at_a_memory_side_by_side():
+    places = Places.from_lengths([3, 3, 2, 1], 3, start=[4, 4, 4, 4])
+    call = Call(places, Mask(causal=True), Places.from_lengths([2, 1], 2))
+    shared = call.at(1).memory_sight(Mask(), 2)
+    assert shared.queries.position.tolist() == [[4, 5, 6, 4, 5, 6], [4, 5, 0, 4, 0, 0]]
+    assert shared.dense().shape == (2, 1, 6, 2)
+    assert shared.blind().flatten(1).tolist() == [[False] * 6, [False, False, True, False, True, True]]
+    assert call.memory_sight(Mask(), 2) is shared
+    assert call.sight(Mask()).queries is places
+
+
 def test_sight_makes_its_tensors_once():
     sight = Sight.of(Mask(), Places.full(3), Places.from_lengths([2, 0], 2))
     assert sight.structure is Structure.GENERAL

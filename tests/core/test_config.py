@@ -164,6 +164,19 @@ def test_whole_config_survives_text():
     assert TransformerConfig.parse(json.loads(config.model_dump_json())) == config
 
 
+def test_head_that_pools_survives_text_and_none_is_no_pooling():
+    config = TransformerConfig(decoder=a_stack(), head=HeadConfig(vocab_size=3, pooling="last", tied=False))
+    assert TransformerConfig.parse(json.loads(config.model_dump_json())) == config
+    assert HeadConfig.parse({"vocab_size": "3", "pooling": "none"}) == HeadConfig(vocab_size=3)
+
+
+def test_first_token_is_pooled_where_it_has_seen_everything():
+    head = HeadConfig(vocab_size=3, pooling="first", tied=False)
+    seeing = a_stack().model_copy(update={"causal": False})
+    for stacks in ({"encoder": seeing}, {"decoder": seeing}, {"encoder": seeing, "decoder": a_stack(cross=True)}):
+        assert TransformerConfig(**stacks, head=head).head == head
+
+
 def test_o18_rotary_of_an_odd_head_is_refused():
     with pytest.raises(ConfigError, match=r"d_head is 5.*must be even"):
         AttentionConfig(n_heads=2, n_kv_heads=2, d_head=5, rotary=RotaryConfig())
@@ -210,6 +223,13 @@ def test_o18_heads_that_cannot_be_shared_out_are_refused():
         (
             lambda: TransformerConfig(decoder=a_stack(), head=HeadConfig(vocab_size=11)),
             "head's vocab_size is 11, its embedding's 10.*tied=false",
+        ),
+        (lambda: HeadConfig(vocab_size=3, pooling="mean"), "pooling is mean in a tied head.*set tied=false"),
+        (lambda: HeadConfig(vocab_size=3, dropout=0.1), "dropout is 0.1 in a head that does not pool.*set pooling"),
+        (lambda: HeadConfig(vocab_size=3, pooling="max", tied=False), "pooling is 'max'.*'mean', 'first' or 'last'"),
+        (
+            lambda: TransformerConfig(decoder=a_stack(), head=HeadConfig(vocab_size=3, pooling="first", tied=False)),
+            "pooling is first in a causal stack.*nothing but itself.*pooling=last.*or mean",
         ),
         (lambda: InitConfig(head=InitRule(depth_scaled=True)), "depth_scaled.*linear or residual"),
         (lambda: InitConfig(embedding=InitRule(depth_scaled=True)), "depth_scaled.*linear or residual"),

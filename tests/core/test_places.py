@@ -96,6 +96,18 @@ def test_from_keep_agrees_with_from_lengths():
         assert torch.equal(by_length.segment, by_mask.segment)
 
 
+def test_rows_side_by_side_keep_their_places():
+    places = Places.from_lengths([2, 1, 0, 2], 2, start=[3, 0, 0, 7])
+    one = places.side_by_side(2)
+    assert one.position.tolist() == [[3, 4, 0, 0], [0, 0, 7, 8]]
+    assert one.segment.tolist() == [[0, 0, 0, NO_TOKEN], [NO_TOKEN, NO_TOKEN, 0, 0]]
+    assert (one.plain, one.highest) == (False, places.highest)
+    assert places.side_by_side(1) is places
+    shared = Places.full(2).side_by_side(3)
+    assert shared.position.tolist() == [[0, 1, 0, 1, 0, 1]]
+    assert not shared.plain
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -1,3 +1,4 @@
+import numpy as np
 import torch
 
 from glassformer.core.places import IGNORED
@@ -9,6 +10,15 @@ def test_padded_fills_up_on_the_right() -> None:
     assert padded([[], []], fill=9).shape == (2, 0)
     assert padded([], fill=9).shape == (0, 0)
     assert padded([[]], fill=9).dtype == torch.long
+
+
+def test_padded_puts_ids_around_rows() -> None:
+    assert padded([[5, 6], [], (7,)], 9, begin=[1, 2], end=[3]).tolist() == [
+        [1, 2, 5, 6, 3],
+        [1, 2, 3, 9, 9],
+        [1, 2, 7, 3, 9],
+    ]
+    assert padded([np.array([5, 6]), [7]], 9, end=[9]).tolist() == [[5, 6, 9], [7, 9, 9]]
 
 
 def test_batch_places_follow_from_lengths() -> None:

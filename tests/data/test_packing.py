@@ -90,3 +90,10 @@ def test_packing_refuses_what_does_not_fit() -> None:
         pack([X], width=0)
     with pytest.raises(DataError, match="0 documents"):
         PackedSource([], width=4)
+
+
+def test_packed_source_lengths_are_those_of_its_rows() -> None:
+    source = PackedSource([X, Y, [10]], width=5, bos=1)
+    assert source.lengths == [(0, 4), (0, 5)]
+    assert source.batch([0, 1], epoch=0).lengths == (4, 5)
+    assert max(source.lengths) == source.longest

@@ -38,8 +38,15 @@ def test_pair_source_knows_its_longest_rows() -> None:
     source = PairSource(PAIRS, bos=1, eos=2, pad=0)
     assert len(source) == 3
     assert source.longest == (4, 3)
+    assert source.lengths == [(4, 2), (2, 3), (1, 1)]
 
 
 def test_pair_source_refuses_nothing() -> None:
     with pytest.raises(DataError, match="0 pairs"):
         PairSource([], bos=1, eos=2, pad=0)
+
+
+def test_pair_source_lengths_are_those_of_its_batches() -> None:
+    source = PairSource(PAIRS, bos=1, eos=2, pad=0)
+    batch = source.batch(range(3), epoch=0)
+    assert list(zip(batch.source_lengths, batch.lengths, strict=True)) == source.lengths

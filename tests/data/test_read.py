@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import glassformer.data.read
-from glassformer.core.errors import DataError
-from glassformer.data.read import default_text, read_lines, read_text
+from glassformer.core.errors import ConfigError, DataError
+from glassformer.data.read import default_text, line_numbers, read_lines, read_text
 
 
 def file(folder: Path, data: bytes, name: str = "text.txt") -> Path:
@@ -57,6 +57,54 @@ def test_o35_wrong_bytes_are_replaced_and_counted_on_request(tmp_path: Path) -> 
     assert read_text(file(tmp_path, "a\ufffd".encode()), replace_invalid=True).replaced == 0
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "gb18030", "utf-16", "UTF-16-LE", "shift_jis", "utf-8-sig", "U8"])
+def test_o35_other_encodings_are_read_as_exactly(encoding: str, tmp_path: Path) -> None:
+    text = "a\n\u00f7\nb" if encoding != "latin-1" else "a\nGr\u00fc\u00dfe"
+    path = file(tmp_path, text.replace("\n", "\r\n").encode(encoding))
+    assert read_text(path, encoding=encoding).text == text
+    assert read_lines(path, encoding=encoding) == text.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data", "place"),
+    [
+        ("gb18030", b"a\r\nb\n\xff\xff", "byte 0xFF in line 3, at byte offset 5 "),
+        ("cp1252", b"a\n\x81", "byte 0x81 in line 2, at byte offset 2 "),
+        ("utf-16", b"\xff\xfea\x00\n\x00\x00\xdcb\x00", "byte 0x00 in line 2, at byte offset 6 "),
+        ("utf-16-le", b"a\x00b", "byte 0x62 in line 1, at byte offset 2 "),
+        ("utf-8-sig", b"\xef\xbb\xbfa\n\x92", "byte 0x92 in line 2, at byte offset 5 "),
+        ("ascii", b"a\rb\xc3", "byte 0xC3 in line 2, at byte offset 3 "),
+    ],
+)
+def test_o35_a_wrong_byte_of_any_encoding_is_named(encoding: str, data: bytes, place: str, tmp_path: Path) -> None:
+    path = file(tmp_path, data)
+    with pytest.raises(
+        DataError, match=rf"text\.txt is not {encoding}: {place}.*; save the file as {encoding}, or name"
+    ):
+        read_text(path, encoding=encoding)
+    assert read_text(path, replace_invalid=True, encoding=encoding).replaced >= 1
+
+
+def test_o35_replaced_counts_only_what_was_wrong_in_any_encoding(tmp_path: Path) -> None:
+    data = "a\ufffd".encode("utf-16-le") + b"\x00\xdc" + "b".encode("utf-16-le")
+    text = read_text(file(tmp_path, data), replace_invalid=True, encoding="utf-16-le")
+    assert (text.text, text.replaced) == ("a\ufffd\ufffdb", 1)
+
+
+@pytest.mark.parametrize("encoding", ["uft-8", "rot13", "undefined", "idna", "", "a\0b", "utf-8-with-bom"])
+def test_read_text_refuses_what_is_no_encoding(encoding: str, tmp_path: Path) -> None:
+    for read in (read_text, read_lines):
+        with pytest.raises(ConfigError, match="there is no encoding "):
+            read(file(tmp_path, b"x"), encoding=encoding)
+
+
+def test_read_text_names_the_nearest_encoding(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"there is no encoding 'Lattin-1'; did you mean 'latin_1'\?"):
+        read_text(file(tmp_path, b"x"), encoding="Lattin-1")
+    with pytest.raises(ConfigError, match=r"no encoding 'zzzzz'; Python's encodings .* such as utf-8"):
+        read_text(file(tmp_path, b"x"), encoding="zzzzz")
+
+
 def test_o35_the_locale_makes_no_difference(tmp_path: Path) -> None:
     path = file(tmp_path, "闫🎉".encode())
     source = Path(glassformer.data.read.__file__).parents[2]
@@ -91,6 +139,17 @@ def test_read_text_refuses_an_empty_file(data: bytes, tmp_path: Path) -> None:
         read_text(file(tmp_path, data))
 
 
+def test_o22_an_empty_file_has_no_lines_for_who_wants_it(tmp_path: Path) -> None:
+    for data in (b"", b"\xef\xbb\xbf"):
+        assert read_lines(file(tmp_path, data), allow_empty=True) == []
+        assert read_text(file(tmp_path, data), allow_empty=True).text == ""
+    assert read_lines(file(tmp_path, b"\n"), allow_empty=True) == [""]
+
+
+def test_o22_empty_and_blank_lines_keep_their_number(tmp_path: Path) -> None:
+    assert read_lines(file(tmp_path, b"a\n\n  \nb"), allow_empty=True) == ["a", "", "  ", "b"]
+
+
 def test_read_text_refuses_a_damaged_gzip_file(tmp_path: Path) -> None:
     whole = gzip.compress(b"a" * 1000)
     for data in (b"plain", whole[:-9], whole[:12] + b"\xff\xff" + whole[14:]):
@@ -102,6 +161,13 @@ def test_read_text_names_any_other_failure(tmp_path: Path) -> None:
     inside = file(tmp_path, b"x") / "deeper.txt"
     with pytest.raises(DataError, match=r"deeper\.txt"):
         read_text(inside)
+
+
+def test_line_numbers_names_ten_and_counts_the_rest() -> None:
+    assert line_numbers([7]) == "line 7"
+    assert line_numbers([2, 3]) == "lines 2, 3"
+    assert line_numbers(range(1, 11)) == "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
+    assert line_numbers(range(1, 18)) == "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 7 more"
 
 
 def test_default_text_is_long_and_the_same_again() -> None:

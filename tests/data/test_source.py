@@ -11,10 +11,15 @@ import pytest
 import torch
 
 from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.places import IGNORED
 from glassformer.data.batch import Batch
-from glassformer.data.order import BatchOrder, generator
-from glassformer.data.source import Source, loader
+from glassformer.data.labelled import LabelledSource
+from glassformer.data.order import BatchOrder, TokenOrder, generator
+from glassformer.data.packing import PackedSource
+from glassformer.data.pairs import PairSource
+from glassformer.data.source import HasLengths, Source, loader
 from glassformer.data.synthetic import SyntheticPairs
+from glassformer.data.windows import WindowSource
 from glassformer.text.build import character_tokenizer
 
 # Four workers on a machine of fewer cores, and forks beside threads of torch, are meant here.
@@ -133,3 +138,28 @@ def test_loader_ends_its_workers_at_once() -> None:
 def test_loader_refuses_a_negative_number_of_workers() -> None:
     with pytest.raises(ConfigError, match="workers is -1"):
         loader(drawn(1), ORDER, 0, workers=-1)
+
+
+def test_sources_that_stay_as_they_are_have_lengths() -> None:
+    tokenizer = character_tokenizer(["0123456789"], ["<pad>", "<bos>", "<eos>"])
+    for source in (
+        PairSource([([5], [6])], bos=1, eos=2, pad=0),
+        LabelledSource([[5]], [0], pad=0),
+        PackedSource([[5, 6]], width=4),
+        WindowSource.evaluation([1, 2, 3], 4),
+    ):
+        assert isinstance(source, Source)
+        assert isinstance(source, HasLengths)
+        assert len(source.lengths) == len(source)
+        assert max(source.lengths) == source.longest
+    assert not isinstance(SyntheticPairs("reverse", tokenizer, (1, 5), 16, seed=0), HasLengths)
+
+
+def test_o08_batches_of_tokens_hold_the_same_targets_as_batches_of_items() -> None:
+    pairs = [([5] * (item % 7), [6] * (item % 5)) for item in range(50)]
+    source = PairSource(pairs, bos=1, eos=2, pad=2)
+    orders = BatchOrder(50, 8, seed=0, shuffle=True), TokenOrder(source.lengths, 30, seed=0, shuffle=True)
+    targets = [sum(int((batch.labels != IGNORED).sum()) for batch in loader(source, order, 0)) for order in orders]
+    assert targets == [sum(len(target) + 1 for _, target in pairs)] * 2
+    for batch in loader(source, orders[1], 0, start=1):
+        assert max(batch.inputs.numel(), batch.source.numel() if batch.source is not None else 0) <= 30

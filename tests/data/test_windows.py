@@ -90,3 +90,11 @@ def test_compact_takes_two_or_four_bytes() -> None:
     assert compact([0, 65536]).tolist() == [0, 65536]
     small = np.array([1, 2], dtype=np.uint16)
     assert compact(small) is small
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_window_source_lengths_are_those_of_its_windows(n: int) -> None:
+    source = WindowSource.evaluation(np.arange(n), 4)
+    batch = source.batch(range(len(source)), epoch=0)
+    assert source.lengths == [(0, length) for length in batch.lengths]
+    assert WindowSource(np.arange(8 + n), 4, seed=0, shift=True).lengths == [(0, 4)] * ((8 + n) // 4 - 1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from glassformer.core.errors import ConfigError
-from glassformer.generation.config import GenerationConfig
+from glassformer.generation.config import BeamConfig, GenerationConfig
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,26 @@ def test_o16_limits_of_the_ranges_are_accepted(settings: dict[str, Any]) -> None
     GenerationConfig(**settings)
 
 
-def test_o07_contradicting_limits_name_both() -> None:
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"beam": 0}, "beam is 0"),
+        ({"length_penalty": -0.1}, "length_penalty is -0.1"),
+        ({"length_penalty": float("inf")}, "length_penalty is inf"),
+        ({"n_best": 0}, "n_best is 0"),
+        ({"beam": 2, "n_best": 3}, "n_best is 3, more than the beam of 2; raise beam or lower n_best"),
+        ({"max_new_tokens": -1}, "max_new_tokens is -1"),
+    ],
+)
+def test_o19_impossible_settings_of_a_search_are_named(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        BeamConfig(**settings)
+
+
+@pytest.mark.parametrize("config", [GenerationConfig, BeamConfig])
+def test_o07_contradicting_limits_name_both(config: Any) -> None:
     with pytest.raises(ConfigError, match=r"min_new_tokens is 5, more than max_new_tokens 3"):
-        GenerationConfig(min_new_tokens=5, max_new_tokens=3)
+        config(min_new_tokens=5, max_new_tokens=3)
 
 
 def test_settings_can_be_spelled_out_as_text() -> None:

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from glassformer.core.errors import DataError
 from glassformer.inspection import canvas
 from glassformer.inspection.canvas import MISSING, inches, readable, save_png, svg
-from glassformer.inspection.figures import bars, curve, heat_map
+from glassformer.inspection.figures import bars, curve, heat_map, heat_maps
 
 CHINESE = ["<bos>", "闫", "同学", "在看", "注意力"]
 AWKWARD = ["</script><b>", "$x^2$", "\\n", "a & b", '"', "_a", "🎉"]
@@ -159,3 +159,38 @@ def test_labels_are_made_readable():
     assert readable("a\nb\x00\u200b闫") == "a\\nb\\x00\\u200b闫"
     assert readable("x" * 40) == "x" * 31 + "…"
     assert inches("闫", 72) == 1.0
+
+
+@pytest.mark.parametrize("shape", [(2, 10, 10), (16, 40, 8), (5, 3, 60), (3, 60, 3), (1, 1, 1)])
+def test_no_label_of_a_grid_is_cut_off(shape: tuple[int, int, int]):
+    heads, rows, columns = shape
+    names = [f"Head {head}" for head in range(heads)]
+    figure = heat_maps(
+        torch.rand(shape), ["WWWW"] * rows, ["mm<eos>"] * columns, names=names, title="Decoder, layer 0 " * 3
+    )
+    inside(figure)
+    found = [text.get_text() for text in drawn(figure)]
+    assert [text for text in found if text.startswith("Head")] == names
+
+
+@pytest.mark.parametrize(("heads", "across"), [(1, 1), (2, 2), (4, 2), (6, 3), (8, 4), (12, 4), (16, 4)])
+def test_grid_has_no_gaps_where_that_can_be(heads: int, across: int):
+    figure = heat_maps(torch.rand(heads, 5, 5), list("abcde"), list("vwxyz"), names=["h"] * heads, title="t")
+    found = [text.get_text() for text in drawn(figure)]
+    assert found.count("a") == heads // across, "labels of rows stand at the left of the grid only"
+    assert found.count("v") == across, "and those of columns under it"
+
+
+def test_o29_grid_of_many_tokens_labels_some_of_them(tmp_path: Path):
+    labels = [f"t{index}" for index in range(300)]
+    figure = heat_maps(torch.rand(1, 300, 300), labels, labels, names=["0"], title="many")
+    found = {text.get_text() for text in drawn(figure)} & set(labels)
+    assert {"t0", "t5", "t10"} <= found
+    assert "t1" not in found
+    save_png(figure, tmp_path / "a.png")
+    assert max(size_of((tmp_path / "a.png").read_bytes())) <= canvas.MOST_PIXELS
+
+
+def test_o28_grid_refuses_labels_that_do_not_fit():
+    with pytest.raises(DataError, match="7 labels for 8 positions"):
+        heat_maps(torch.rand(2, 3, 8), ["a"] * 3, ["a"] * 7, names=["0", "1"], title="")

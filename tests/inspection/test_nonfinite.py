@@ -53,6 +53,19 @@ def test_o14_overflow_of_a_feed_forward_in_half_precision_is_named():
     assert first_non_finite(model, lambda: model(TOKENS)) is None, "66,246 is nothing special in float32"
 
 
+def test_o14_culprit_in_a_model_with_classes_is_named():
+    arguments = preset("tiny").model_copy(update={"d_model": 16, "n_heads": 2, "d_ff": 32})
+    model = Transformer(arguments.resolve(32, classes=tuple("abc")))
+    labels = torch.tensor([2])
+    assert first_non_finite(model, lambda: model(TOKENS, labels=labels).mean) is None
+    with torch.no_grad():
+        model.head.weight[1, 4] = math.nan
+    for run in (lambda: model(TOKENS), lambda: model(TOKENS, labels=labels).mean):
+        finding = first_non_finite(model, run)
+        assert finding is not None
+        assert (finding.site, finding.kind, finding.index) == ("head.weight", "parameter", (1, 4))
+
+
 def test_o14_first_of_two_culprits_is_named():
     model = tiny()
     with torch.no_grad():

@@ -15,9 +15,9 @@ from glassformer.models.transformer import Transformer
 REFERENCE = AttentionArguments(kernel="reference")
 
 
-def model_of(**arguments: object) -> Transformer:
+def model_of(classes: tuple[str, ...] | None = None, **arguments: object) -> Transformer:
     base = {"d_model": 24, "n_layers": 2, "n_heads": 4, "d_ff": 40, "dropout": 0.0, "attention": REFERENCE}
-    return Transformer(ModelArguments(**(base | arguments)).resolve(32))
+    return Transformer(ModelArguments(**(base | arguments)).resolve(32, classes=classes))
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,9 @@ def model_of(**arguments: object) -> Transformer:
         ),
         model_of(kind="encoder", tied=False, head_bias=True),
         model_of(kind="encoder_decoder", n_kv_heads=1),
+        model_of(kind="encoder", classes=tuple("abc")),
     ],
-    ids=["decoder", "grouped_gated", "encoder", "encoder_decoder"],
+    ids=["decoder", "grouped_gated", "encoder", "encoder_decoder", "classifier"],
 )
 def test_flops_are_those_that_torch_counts(model: Transformer):
     tokens = torch.randint(0, 32, (1, 7))
@@ -83,6 +84,17 @@ def test_numbers_of_one_block_by_hand():
     projections = 3 * (24 * 24 + 24) + (24 * 24 + 24)
     assert block.parameters == projections + (24 * 40 + 40) + (40 * 24 + 24) + 2 * (24 + 24)
     assert block.flops == 2 * 10 * 4 * 24 * 24 + 4 * 4 * 10 * 10 * 6 + 2 * 10 * 2 * 24 * 40
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder_decoder"])
+def test_head_that_pools_is_counted_once_a_row(kind: str):
+    model = model_of(kind=kind, classes=tuple("abc"))
+    summary = summarise(model)
+    head = summary.rows[-1]
+    assert (head.name, head.parameters, head.flops, head.shared) == ("head", 3 * 24 + 3, 2 * 24 * 3, ())
+    assert {"head.weight", "head.bias"} <= {value.name for value in summary.init}
+    assert "head.weight" in table(summary)
+    assert [site.name for site in model.sites()] == [site.name for site in model_of(kind=kind).sites()]
 
 
 def test_bytes_are_those_of_the_parameters_type():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from glassformer.core.config import HeadConfig
 from glassformer.core.errors import ConfigError
 from glassformer.models.arguments import ModelArguments
 
@@ -56,6 +57,40 @@ def test_o18_key_value_heads_that_do_not_divide_the_heads_are_refused():
 def test_arguments_that_cannot_be_together_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         ModelArguments(**settings).resolve(10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling", "expected"),
+    [
+        ("encoder", "auto", "mean"),
+        ("encoder", "first", "first"),
+        ("encoder", "last", "last"),
+        ("decoder", "auto", "last"),
+        ("decoder", "mean", "mean"),
+        ("encoder_decoder", "auto", "last"),
+        ("encoder_decoder", "first", "first"),
+    ],
+)
+def test_classes_get_a_head_of_their_own_that_pools(kind, pooling, expected):
+    arguments = ModelArguments(kind=kind, pooling=pooling, dropout=0.2)
+    config = arguments.resolve(20, classes=tuple("abcdef"))
+    assert config.head == HeadConfig(vocab_size=6, tied=False, bias=True, pooling=expected, dropout=0.2)
+    rest = ModelArguments(kind=kind, dropout=0.2).resolve(20)
+    assert config == rest.model_copy(update={"head": config.head})
+    assert rest.head == HeadConfig(vocab_size=20)
+
+
+@pytest.mark.parametrize(
+    ("settings", "classes", "message"),
+    [
+        ({"kind": "encoder", "pooling": "mean"}, None, "pooling is mean.*scores every token.*set pooling=auto"),
+        ({"kind": "decoder", "pooling": "first"}, ("a", "b", "c"), "pooling is first in a causal stack.*set pooling=last"),
+        ({"kind": "encoder"}, ("a",), "there are 1 classes; there must be at least 2"),
+    ],
+)
+def test_pooling_that_cannot_be_is_refused(settings, classes, message):
+    with pytest.raises(ConfigError, match=message):
+        ModelArguments(**settings).resolve(20, classes=classes)
 
 
 def test_arguments_come_from_text():

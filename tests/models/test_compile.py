@@ -11,6 +11,9 @@ from torch import nn
 from glassformer.core.places import Places
 from glassformer.core.tape import Patch, Tape
 from glassformer.models import loss as loss_module
+from glassformer.models.arguments import ModelArguments
+from glassformer.models.transformer import Transformer
+from glassformer.parts.pooling import pool
 
 TOKENS = torch.tensor([[5, 6, 7, 8, 9], [10, 11, 12, 2, 2]])
 
@@ -29,6 +32,11 @@ class Counted:
 
     def __call__(self, *args: object, **given: object) -> torch.Tensor:
         return self.model(*args, **given)
+
+
+class Pooled(nn.Module):
+    def forward(self, x: torch.Tensor, places: Places, how: str) -> torch.Tensor:
+        return pool(x, places, how)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +89,31 @@ def test_compiled_patch_and_loss_equal_eager(tiny, monkeypatch):
             results.append([loss.sum, loss.count, *torch.autograd.grad(loss.sum, list(model.parameters()))])
         for a, b in zip(*results, strict=True):
             torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+
+
+def test_compiled_classifier_equals_eager():
+    """One graph plain and one padded, on either side."""
+    arguments = ModelArguments(kind="encoder", d_model=16, n_layers=1, n_heads=2, dropout=0.0)
+    model = Transformer(arguments.resolve(32, classes=tuple("abc")))
+    compiled, labels = Counted(model), torch.tensor([2, 0])
+    sides = [Places.from_lengths([5, 3]), Places.from_lengths([4, 1], 5, side="left")]
+    for graphs, places in [(1, None), *((2, places) for places in sides)]:
+        results = []
+        for forward in (compiled, model):
+            loss = forward(TOKENS, places=places, labels=labels, label_smoothing=0.1)
+            results.append([loss.sum, loss.count, *torch.autograd.grad(loss.sum, list(model.parameters()))])
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+        assert compiled.graphs == graphs
+
+
+@pytest.mark.parametrize("how", ["mean", "first", "last"])
+def test_compiled_pooling_equals_eager(how):
+    compiled = Counted(Pooled())
+    x = torch.randn(2, 5, 4)
+    for places in (Places.full(5), Places.from_lengths([0, 3], 5), Places.from_lengths([4, 1], 5, side="left")):
+        torch.testing.assert_close(compiled(x, places, how), pool(x, places, how))
+    assert compiled.graphs == 2
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])

@@ -8,7 +8,9 @@ from torch import Tensor
 
 from glassformer.core.config import HeadConfig
 from glassformer.core.places import IGNORED
+from glassformer.models import fused_loss as fused_module
 from glassformer.models import loss as loss_module
+from glassformer.models.fused_loss import fused_head_loss
 from glassformer.models.loss import cross_entropy, head_loss
 from glassformer.models.output import Loss
 from glassformer.parts.embedding import Embedding
@@ -81,38 +83,60 @@ def loss_and_gradients(head: Head, x: Tensor, labels: Tensor, smoothing: float) 
     return [loss.sum, *torch.autograd.grad(loss.sum, [x, *head.parameters()])]
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("limit", [4, 40, 60, 209])
-def test_chunked_loss_equals_the_plain_one(monkeypatch, smoothing, limit):
-    """30 tokens of 7 words are 210 logits; chunks of 1 (a quarter of 4 holds none), 1, 2 and 7 tokens, and a rest."""
-    head = Head(HeadConfig(vocab_size=7, tied=False, bias=True), 3, Embedding(7, 3))
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("chunk", [4, 14, 49, 210])
+def test_fused_loss_equals_the_plain_one(monkeypatch, smoothing, chunk, bias):
+    """30 tokens of 7 words are 210 logits; chunks of 1 (4 logits hold no token), 2 and 7 tokens with a rest, and all."""
+    head = Head(HeadConfig(vocab_size=7, tied=False, bias=bias), 3, Embedding(7, 3))
     with torch.no_grad():
-        head.weight.normal_()
-        head.bias.normal_()
+        for parameter in head.parameters():
+            parameter.normal_()
     x = torch.randn(5, 6, 3, requires_grad=True)
     labels = torch.randint(0, 7, (5, 6))
     labels[1, 2:] = IGNORED
     plain = loss_and_gradients(head, x, labels, smoothing)
-
-    widths = []
-
-    def counted(states: Tensor) -> Tensor:
-        widths.append(states.shape[0])
-        return Head.forward(head, states)
-
-    monkeypatch.setattr(loss_module, "PLAIN_LIMIT", limit)
-    monkeypatch.setattr(head, "forward", counted)
-    chunked = loss_and_gradients(head, x, labels, smoothing)
-    assert max(widths) == max(1, limit // 4 // 7)
-    for a, b in zip(chunked, plain, strict=True):
+    monkeypatch.setattr(loss_module, "PLAIN_LIMIT", 1)
+    monkeypatch.setattr(fused_module, "CHUNK_ON_CPU", chunk)
+    fused = loss_and_gradients(head, x, labels, smoothing)
+    for a, b in zip(fused, plain, strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
 
 
-def test_chunked_loss_needs_no_gradient(monkeypatch):
+def test_fused_loss_gradient_is_that_of_finite_differences():
+    x, weight = torch.randn(5, 3, dtype=torch.float64), torch.randn(7, 3, dtype=torch.float64)
+    bias, labels = torch.randn(7, dtype=torch.float64), torch.tensor([0, 6, IGNORED, 3, 3])
+    inputs = [tensor.requires_grad_() for tensor in (x, weight, bias)]
+    assert torch.autograd.gradcheck(lambda x, w, b: fused_head_loss(x, w, b, labels, 0.1), inputs)
+
+
+def test_fused_loss_needs_no_gradient(monkeypatch):
     monkeypatch.setattr(loss_module, "PLAIN_LIMIT", 20)
     head, x = Head(HeadConfig(vocab_size=7), 3, Embedding(7, 3)), torch.randn(2, 4, 3)
     labels = torch.randint(0, 7, (2, 4))
     torch.nn.init.normal_(head.weight)
     with torch.no_grad():
-        chunked = head_loss(head, x, labels, 0.0)
-        torch.testing.assert_close(chunked.sum, cross_entropy(head(x), labels).sum)
+        fused = head_loss(head, x, labels, 0.0)
+        torch.testing.assert_close(fused.sum, cross_entropy(head(x), labels).sum)
+
+
+def test_fused_loss_of_ignored_labels_alone_is_zero_with_zero_gradients():
+    x, weight = torch.randn(3, 4, requires_grad=True), torch.randn(6, 4, requires_grad=True)
+    total = fused_head_loss(x, weight, None, torch.full((3,), IGNORED), 0.1)
+    gradients = torch.autograd.grad(total, [x, weight])
+    assert total.item() == 0
+    assert all(gradient.eq(0).all() for gradient in gradients)
+
+
+def test_fused_loss_under_autocast_is_near_the_float32_one():
+    x, weight = torch.randn(40, 16, requires_grad=True), torch.randn(50, 16, requires_grad=True)
+    labels = torch.randint(0, 50, (40,))
+    results = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            total = fused_head_loss(x, weight, None, labels, 0.1)
+        assert total.dtype == torch.float32
+        results.append([total, *torch.autograd.grad(total, [x, weight])])
+    for exact, coarse in zip(*results, strict=True):
+        assert coarse.dtype == torch.float32
+        torch.testing.assert_close(coarse, exact, atol=0.1, rtol=2**-5)

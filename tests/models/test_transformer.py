@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from glassformer.core.call import Memory
 from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.places import Places
-from glassformer.models.transformer import Transformer, last_token
+from glassformer.models.transformer import Transformer
 
 TOKENS = torch.tensor([[5, 6, 7], [8, 9, 10]])
 KINDS = ["decoder", "encoder", "encoder_decoder"]
@@ -44,13 +44,6 @@ def test_one_row_of_one_token(tiny):
         one = torch.tensor([[3]])
         assert run(model, one).shape == (1, 1, 32)
         assert run(model, one, labels=one).count.item() == 1
-
-
-def test_last_token_is_the_last_real_one():
-    x = torch.arange(8.0).reshape(2, 4, 1)
-    assert last_token(x, Places.from_lengths([2, 4], 4)).flatten().tolist() == [1.0, 7.0]
-    assert last_token(x, Places.from_lengths([2, 4], 4, side="left")).flatten().tolist() == [3.0, 7.0]
-    assert last_token(x, Places.full(4)).flatten().tolist() == [3.0, 7.0]
 
 
 def test_last_token_of_an_empty_row_is_zero(tiny):
@@ -295,6 +288,7 @@ def test_o18_sinusoid_without_a_limit_is_computed_for_any_position(tiny):
         ("decoder", lambda m: m(TOKENS[:0]), DataError, "no token in them"),
         ("decoder", lambda m: m(TOKENS > 5), DataError, "torch.bool.*torch.int64"),
         ("decoder", lambda m: m(TOKENS, labels=TOKENS[:, :2]), DataError, r"labels have shape \(2, 2\)"),
+        ("decoder", lambda m: m(TOKENS, labels=TOKENS.float()), DataError, "labels have type torch.float32"),
         ("decoder", lambda m: m(TOKENS, labels=TOKENS, label_smoothing=1.5), ConfigError, "label_smoothing is 1.5"),
         ("decoder", lambda m: m.resize_vocabulary(0), ConfigError, "vocab_size is 0"),
     ],

@@ -53,6 +53,16 @@ def test_cross_attention_takes_keys_and_values_from_the_memory():
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5)
 
 
+def test_rows_that_share_a_memory_equal_rows_with_copies_of_it():
+    config = AttentionConfig(n_heads=4, n_kv_heads=2, d_head=3)
+    part, x, memory = Attention(config, 6, cross=True), torch.randn(6, 5, 6), torch.randn(2, 4, 6)
+    rows, keys = torch.arange(2).repeat_interleave(3), Places.from_lengths([4, 1], 4)
+    places = Places.from_lengths([5, 1, 2, 3, 0, 4])
+    copies = Places(keys.position[rows], keys.segment[rows])
+    expected = part(x, Call(places, Mask(causal=True), copies), memory[rows])
+    torch.testing.assert_close(part(x, Call(places, Mask(causal=True), keys), memory), expected, atol=1e-6, rtol=1e-5)
+
+
 def test_o18_width_of_a_head_is_free_of_the_model():
     """2,560 wide, 32 heads of 128, 8 key/value heads: q 2560 -> 4096, k and v -> 1024, output 4096 -> 2560."""
     config = AttentionConfig(n_heads=32, n_kv_heads=8, d_head=128)

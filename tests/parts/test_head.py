@@ -22,3 +22,12 @@ def test_untied_head_may_have_another_size_and_an_offset():
     x = torch.randn(2, 3)
     torch.testing.assert_close(head(x), x @ head.weight.T + head.bias)
     assert [matrix.name for matrix in head.matrices()] == ["weight", "bias"]
+
+
+def test_dropout_of_what_the_head_reads_is_for_training_only():
+    """Half of the numbers are 0, the others doubled: sums of the identity's rows are 0 or 2."""
+    head = Head(HeadConfig(vocab_size=50, tied=False, pooling="mean", dropout=0.5), 50, Embedding(5, 50))
+    with torch.no_grad():
+        head.weight.copy_(torch.eye(50))
+        assert set(head(torch.ones(50)).tolist()) == {0.0, 2.0}
+        assert set(head.eval()(torch.ones(50)).tolist()) == {1.0}

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from glassformer.core.errors import DataError
 from glassformer.text.build import byte_tokenizer
 from glassformer.text.stream import TextStream
+from glassformer.text.tokenizer import TextTokenizer
+from glassformer.text.trained import bpe_tokenizer, byte_bpe_tokenizer, word_tokenizer
 
 BYTES = byte_tokenizer(["<eos>"])  # the id of a byte is the byte + 1
 
@@ -23,6 +25,40 @@ def test_o10_streams_emit_whole_characters_only() -> None:
         assert parts == ["", "闫", "", "", "", "🎉", "o", "k"]
         assert stream.finish() == ""
         assert "".join(parts) == whole == "闫🎉ok"
+
+
+def test_o10_streams_of_a_byte_level_bpe_emit_whole_characters_only() -> None:
+    tokenizer = byte_bpe_tokenizer(["闪闭问间"], 258, ["<eos>"])  # all begin with E9 97: that is the one merge
+    ids = tokenizer.encode("闫🎉ok")
+    assert [tokenizer._pieces[token] for token in ids] == [
+        b"\xe9\x97", b"\xab", b"\xf0", b"\x9f", b"\x8e", b"\x89", b"o", b"k",
+    ]  # fmt: skip
+    left, right = tokenizer.stream(), tokenizer.stream()
+    emitted: tuple[list[str], list[str]] = ([], [])
+    for token, delayed in zip([*ids, 0], [0, *ids], strict=True):  # 0 is a special token: no text
+        emitted[0].append(left.push(token))
+        emitted[1].append(right.push(delayed))
+    parts = ["", "闫", "", "", "", "🎉", "o", "k"]
+    assert emitted == ([*parts, ""], ["", *parts])
+    assert left.finish() == right.finish() == ""
+    assert "".join(parts) == tokenizer.decode(ids) == "闫🎉ok"
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        word_tokenizer(["the cat", "\n闫 \n"], ["<unk>"]),
+        bpe_tokenizer(["the cat sat", "闫🎉 é e\u0301"], 40, ["<unk>"]),
+        byte_bpe_tokenizer(["the cat sat", "闫🎉 é 闪闭"], 280, ["<unk>"]),
+    ],
+)
+def test_stream_of_trained_kinds_equals_decode_at_once(tokenizer: TextTokenizer) -> None:
+    @given(st.lists(st.integers(0, tokenizer.vocab_size - 1), max_size=24))
+    def streamed_is_whole(ids: list[int]) -> None:
+        stream = tokenizer.stream()
+        assert "".join([*map(stream.push, ids), stream.finish()]) == tokenizer.decode(ids)
+
+    streamed_is_whole()
 
 
 def test_stream_holds_back_three_bytes_at_most() -> None:

@@ -24,7 +24,8 @@ def both() -> list[TextTokenizer]:
 def test_tokenizer_keeps_the_protocol() -> None:
     tokenizer: Tokenizer = byte_tokenizer(["<eos>"])
     assert (tokenizer.vocab_size, tokenizer.eos_id) == (257, 0)
-    assert (tokenizer.pad_id, tokenizer.bos_id, tokenizer.unk_id) == (None, None, None)
+    assert (tokenizer.pad_id, tokenizer.bos_id, tokenizer.unk_id, tokenizer.mask_id) == (None,) * 4
+    assert byte_tokenizer(SPECIALS).mask_id == 4
 
 
 @pytest.mark.parametrize("tokenizer", both())
@@ -40,12 +41,12 @@ def test_encode_then_decode_gives_any_text_back(text: str) -> None:
     for tokenizer in (byte_tokenizer(SPECIALS), character_tokenizer([text, "a"], SPECIALS)):
         ids = tokenizer.encode(text)
         assert tokenizer.decode(ids) == text
-        assert not {0, 1, 2, 3} & set(ids)
+        assert not set(range(len(SPECIALS))) & set(ids)
 
 
 @pytest.mark.parametrize("tokenizer", both())
 def test_o35_no_special_id_comes_out_of_user_text(tokenizer: TextTokenizer, tmp_path: Path) -> None:
-    text = "<eos> <pad>" if tokenizer.vocab_size == 260 else "<eos> a<eos>"
+    text = "<eos> <pad>" if tokenizer.vocab_size == 261 else "<eos> a<eos>"
     tokenizer.save(tmp_path / "tokenizer.json")
     again = TextTokenizer.load(tmp_path / "tokenizer.json")
     for each in (tokenizer, again, copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(again))):
@@ -110,7 +111,7 @@ def test_encode_refuses_half_a_surrogate_pair(tokenizer: TextTokenizer) -> None:
 
 @pytest.mark.parametrize("token", [32, -1])
 def test_o06_decode_and_label_refuse_ids_outside_the_vocabulary(token: int) -> None:
-    tokenizer = character_tokenizer(["".join(chr(0x61 + i) for i in range(28))], SPECIALS)
+    tokenizer = character_tokenizer(["".join(chr(0x61 + i) for i in range(27))], SPECIALS)
     assert tokenizer.vocab_size == 32
     tokenizer.decode([1, 31])
     with pytest.raises(DataError, match=rf"token id {token} is outside 0..31 \(vocab size 32\)"):
@@ -121,7 +122,7 @@ def test_o06_decode_and_label_refuse_ids_outside_the_vocabulary(token: int) -> N
 
 def test_decode_leaves_specials_out() -> None:
     tokenizer = character_tokenizer(["ab"], SPECIALS)
-    assert tokenizer.decode([1, 4, 0, 5, 2]) == "ab"
+    assert tokenizer.decode([1, 5, 0, 4, 6, 2]) == "ab"
 
 
 def test_label_shows_what_a_person_cannot_see() -> None:
@@ -132,6 +133,27 @@ def test_label_shows_what_a_person_cannot_see() -> None:
     assert [plain.label(token) for token in (0, 0x61 + 1, 0x0A + 1, 0x20 + 1, 0xE9 + 1)] == [
         "<eos>", "a", "\\n", "␣", "<0xE9>",
     ]  # fmt: skip
+
+
+def test_label_groups_show_characters_that_tokens_share() -> None:
+    tokenizer = byte_tokenizer(["<bos>"])
+    ids = [0, *tokenizer.encode("a é\n闫"), 0xE9 + 1]
+    assert tokenizer.label_groups(ids) == [
+        (range(1), "<bos>"), (range(1, 2), "a"), (range(2, 3), "␣"), (range(3, 5), "é"), (range(5, 6), "\\n"),
+        (range(6, 9), "闫"), (range(9, 10), "<0xE9>"),
+    ]  # fmt: skip
+
+
+def test_label_groups_say_what_label_says_of_tokens_that_are_characters() -> None:
+    tokenizer = character_tokenizer([AWKWARD], SPECIALS)
+    ids = list(range(tokenizer.vocab_size))
+    assert tokenizer.label_groups(ids) == [(range(i, i + 1), tokenizer.label(i)) for i in ids]
+    assert tokenizer.label_groups([]) == []
+
+
+def test_o06_label_groups_refuse_ids_outside_the_vocabulary() -> None:
+    with pytest.raises(DataError, match=r"token id 256 is outside 0..255 \(vocab size 256\)"):
+        byte_tokenizer().label_groups([0, 256])
 
 
 def test_label_names_an_unused_id() -> None:
@@ -147,7 +169,7 @@ def test_save_and_load_change_nothing(tokenizer: TextTokenizer, tmp_path: Path) 
     again = TextTokenizer.load(path)
     assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.json"]
     assert again.vocab_size == tokenizer.vocab_size
-    for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
+    for name in ("pad_id", "bos_id", "eos_id", "unk_id", "mask_id"):
         assert getattr(again, name) == getattr(tokenizer, name)
     text = AWKWARD if tokenizer.vocab_size > 2 else "abba"
     assert again.encode(text) == tokenizer.encode(text)

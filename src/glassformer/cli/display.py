@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.cli.words import clock, counted, metrics_line
+from glassformer.core.metric import Measured
 from glassformer.training.callback import Callback, Interval
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
     config, data = trainer.config, trainer.data
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
     vocab_size = data.tokenizer.vocab_size
-    a_batch = f"batches of {config.batch_size:,}" + (f" x {config.accumulate:,}" if config.accumulate > 1 else "")
+    size = f"{config.batch_size:,}" if config.batch_tokens is None else f"{config.batch_tokens:,} tokens"
+    a_batch = f"batches of {size}" + (f" x {config.accumulate:,}" if config.accumulate > 1 else "")
     kind = trainer.model.config.kind.replace("_", "-")
     yield "run", str(folder)
     yield "model", f"{kind}, {parameters:,} parameters, vocabulary {vocab_size:,}"
@@ -90,8 +92,12 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
     if trainer.progress.step:
         yield "resumed", f"after update {trainer.progress.step:,}"
     else:
-        chance = f"ln {vocab_size:,} = {math.log(vocab_size):.2f}"
-        yield "expect", f"a loss near {chance} at the start: all tokens equally likely"
+        choices = vocab_size if data.classes is None else len(data.classes)
+        what = "tokens" if data.classes is None else "labels"
+        chance = f"ln {choices:,} = {math.log(choices):.2f}"
+        yield "expect", f"a loss near {chance} at the start: all {what} equally likely"
+    if config.label_smoothing:
+        yield "smoothing", "the training loss counts the smoothed labels, the validation loss does not"
     for note in data.notes:
         yield "data", note
 
@@ -113,7 +119,7 @@ class PlainDisplay(TrainingDisplay):
             f"{interval.tokens_per_second:,.0f} tokens/s  {clock(interval.seconds)}"
         )
 
-    def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
+    def evaluated(self, trainer: Trainer, split: str, metrics: Measured, better: bool) -> None:
         """Print an evaluation."""
         self.say(f"{trainer.progress.step:>7,}  {split}  {metrics_line(metrics)}{self.mark(trainer, better)}")
 
@@ -159,7 +165,7 @@ class LiveDisplay(TrainingDisplay):
         self.layers = norms
         self._redraw()
 
-    def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
+    def evaluated(self, trainer: Trainer, split: str, metrics: Measured, better: bool) -> None:
         """Redraw with an evaluation."""
         self.judged = f"{split} at {trainer.progress.step:,}: {metrics_line(metrics)}{self.mark(trainer, better)}"
         self._redraw()

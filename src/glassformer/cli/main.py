@@ -10,7 +10,8 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from glassformer.cli import look, use
+from glassformer.cli import inspect as inspecting
+from glassformer.cli import lines, look, use
 from glassformer.cli import train as training
 from glassformer.cli.guard import guarded
 from glassformer.version import __version__
@@ -49,8 +50,11 @@ def _verb(name: str, run: Callable[..., None], example: str) -> None:
 _verb("demo", training.demo, "glassformer demo --out runs/first")
 _verb("train", training.train, "glassformer train language_model --set task.text=book.txt --out runs/book")
 _verb("eval", use.evaluate, "glassformer eval runs/book --json")
+_verb("translate", lines.translate, "glassformer translate runs/multi30k --input de.txt --output en.txt")
+_verb("predict", lines.predict, 'glassformer predict runs/trec "Who wrote it ?"')
 _verb("generate", use.generate, 'glassformer generate runs/book "The " --temperature 0.8 --stream')
 _verb("score", use.score, "glassformer score runs/first 31415 --target 51413")
+_verb("inspect", inspecting.inspect, "glassformer inspect runs/first 31415 --png pictures")
 _verb("summary", look.summary, "glassformer summary preset:paper-base")
 _verb("sites", look.sites, "glassformer sites runs/first")
 

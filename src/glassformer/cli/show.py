@@ -6,8 +6,8 @@ from pathlib import Path
 
 from glassformer.checkpoint.loading import load
 from glassformer.cli.words import clock, counted, metrics_line
-from glassformer.training.evaluate import answers
-from glassformer.training.run import Run, read_recipe
+from glassformer.generation.answer import answer_texts
+from glassformer.training.run import Run, kind_for, read_recipe
 
 
 def result_lines(run: Run) -> str:
@@ -25,10 +25,11 @@ def result_lines(run: Run) -> str:
 
 def examples(folder: Path, number: int) -> str:
     """Return what a trained model writes for the first pairs of the test split."""
-    split = read_recipe(folder).task.build().test
+    recipe = read_recipe(folder)
+    split = recipe.task.build(kind_for(recipe)).test
     assert split is not None, "the sequence tasks have a test split"
     pairs = split.pairs[:number]
-    outputs = answers(load(folder), [source for source, _ in pairs])
+    outputs = [found[0].text for found in answer_texts(load(folder), [source for source, _ in pairs])]
     wide = max(len(source) for source, _ in pairs)
     lines = []
     for (source, target), output in zip(pairs, outputs, strict=True):

@@ -20,11 +20,11 @@ from glassformer.cli.options import (
     open_model,
     place,
 )
-from glassformer.cli.words import counted, echo_json, given, metrics_line
+from glassformer.cli.words import counted, echo_json, given, metrics_line, note
 
 if TYPE_CHECKING:
     from glassformer.checkpoint.loading import Loaded
-    from glassformer.generation.config import GenerationConfig
+    from glassformer.generation.config import BeamConfig, GenerationConfig
 
 DataSets = Annotated[
     list[str] | None,
@@ -82,6 +82,13 @@ def generate(
     ] = "stop",
     stream: Annotated[bool, typer.Option("--stream", help="Print each character as soon as it is certain.")] = False,
     probs: Annotated[int, typer.Option(metavar="K", help="Show the K most probable tokens of every step.")] = 0,
+    beam: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Search with N beginnings side by side; 1 = token by token.")
+    ] = 1,
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(metavar="A", help="Of a search: 0 favours short texts, 1 compares means.", show_default=False),
+    ] = None,
     cache: Annotated[
         bool, typer.Option(help="Keep keys and values of earlier tokens; never changes the result.")
     ] = True,
@@ -109,13 +116,28 @@ def generate(
         )
     idle = [name for name, used in (("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)) if used]
     if temperature == 0 and idle:
-        _note(f"without effect at temperature 0, which takes the most probable token: {', '.join(idle)}")
+        note(f"without effect at temperature 0, which takes the most probable token: {', '.join(idle)}")
     if stream and (as_json or probs):
-        _note(f"without effect together with {'--json' if as_json else '--probs'}: --stream")
+        note(f"without effect together with {'--json' if as_json else '--probs'}: --stream")
+    if beam == 1 and length_penalty is not None:
+        note("without effect without --beam: --length-penalty")
+    if beam > 1:
+        _refuse_with_beam(
+            {
+                "--temperature": temperature != 0,
+                "--repetition-penalty": repetition_penalty != 1,
+                "--stop": stop,
+                "--stream": stream,
+                "--probs": probs,
+                "--when-full": when_full != "stop",
+            }
+        )
     text = given(prompt)
     loaded = open_model(model, device, threads, precision)
     _note_unknown(loaded, text)
-    if stream and not as_json and not probs:
+    if beam > 1:
+        _search(loaded, text, _beam_config(beam, length_penalty, max_new_tokens, min_new_tokens, cache), as_json)
+    elif stream and not as_json and not probs:
         _stream(loaded, text, config)
     else:
         _write(loaded, text, config, as_json)
@@ -152,7 +174,7 @@ def score(
         scored = score_text(loaded, source, judged)
     _note_unknown(loaded, source if judged is None else judged)
     if not scored.tokens:
-        _note("nothing is scored: the first token of a text has nothing before it to be told from")
+        note("nothing is scored: the first token of a text has nothing before it to be told from")
     labels = [loaded.tokenizer.label(token) for token in scored.tokens]
     if as_json:
         columns = zip(labels, scored.tokens, scored.logprobs, strict=True)
@@ -168,6 +190,34 @@ def _config(settings: Mapping[str, Any]) -> GenerationConfig:
     from glassformer.generation.config import GenerationConfig
 
     return GenerationConfig.parse(settings)
+
+
+def _refuse_with_beam(used: Mapping[str, Any]) -> None:
+    idle = [option for option, value in used.items() if value]
+    if idle:
+        raise typer.BadParameter(f"a search (--beam) takes no {', '.join(idle)}; leave one or the other out")
+
+
+def _beam_config(beam: int, penalty: float | None, longest: int, shortest: int, cache: bool) -> BeamConfig:
+    from glassformer.generation.config import BeamConfig
+
+    settings = {"beam": beam, "max_new_tokens": longest, "min_new_tokens": shortest, "use_cache": cache}
+    with _named_as_options():
+        return BeamConfig.parse(settings if penalty is None else settings | {"length_penalty": penalty})
+
+
+def _search(loaded: Loaded, text: str, config: BeamConfig, as_json: bool) -> None:
+    from glassformer.cli.waiting import waiting
+
+    with waiting("searching"):
+        from glassformer.generation.text import beam_texts
+
+        [[best, *_]] = beam_texts(loaded, [text], config)
+    if as_json:
+        echo_json({"text": best.text, "tokens": best.tokens, "stop_reason": best.stop_reason, "score": best.score})
+        return
+    typer.echo(best.text)
+    _say_why(best.stop_reason, loaded)
 
 
 @contextmanager
@@ -234,16 +284,11 @@ def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -
 def _say_why(reason: str | None, loaded: Loaded) -> None:
     """Say why the text ends where a reader would wonder."""
     if reason == "context":
-        _note(f"the context of {loaded.model.max_positions} tokens is full; --when-full slide goes on")
+        note(f"the context of {loaded.model.max_positions} tokens is full; --when-full slide goes on")
 
 
 def _note_unknown(loaded: Loaded, text: str) -> None:
-    """Say it where a model cannot tell characters from each other."""
-    unknown = loaded.tokenizer.unk_id
-    number = 0 if unknown is None else loaded.tokenizer.encode(text).count(unknown)
+    """Say it where a model cannot tell characters or words from each other."""
+    number = loaded.tokenizer.n_unknown(loaded.tokenizer.encode(text))
     if number:
-        _note(f"{counted(number, 'character')} of the text {'is' if number == 1 else 'are'} unknown to this model")
-
-
-def _note(text: str) -> None:
-    typer.echo(f"note: {text}", err=True)
+        note(f"{counted(number, 'token')} of the text {'is' if number == 1 else 'are'} unknown to this model")

@@ -6,13 +6,15 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from glassformer.core.errors import DataError
+from glassformer.core.metric import METRICS, Measured, in_order, spoken
 
 
 def given(text: str) -> str:
@@ -28,9 +30,27 @@ def given(text: str) -> str:
             return text.encode("utf-8", "surrogateescape").decode("utf-8")  # undoes what an ASCII locale did
         except UnicodeError:
             return text  # the tokenizer says what is wrong with it
+    return _standard_input().removesuffix("\n")
+
+
+def given_lines(path: Path | None) -> list[str]:
+    """Return the lines of a file, or of the standard input; none of an empty one.
+
+    Raises:
+        DataError: The file cannot be read; the standard input is closed or not UTF-8.
+    """
+    if path is not None:
+        from glassformer.data.read import read_lines
+
+        return read_lines(path, allow_empty=True)
+    lines = _standard_input().split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _standard_input() -> str:
     stream: Any = sys.stdin
     if stream is None:
-        raise DataError("the text is to come from the standard input (-), but that is closed; pipe a text in")
+        raise DataError("the text is to come from the standard input, but that is closed; pipe a text in")
     raw = stream.buffer.read()
     try:
         content: str = raw.decode("utf-8-sig")
@@ -38,13 +58,35 @@ def given(text: str) -> str:
         raise DataError(
             f"the standard input is not UTF-8: byte 0x{raw[error.start]:02X} at offset {error.start}; convert it first"
         ) from error
-    return content.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+    return content.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def note(text: str) -> None:
+    """Say something beside the result, on the standard error."""
+    typer.echo(f"note: {text}", err=True)
+
+
+def put_lines(lines: Iterable[str], path: Path | None) -> None:
+    """Write lines to a file, whole or not at all, or to the standard output."""
+    if path is None:
+        for line in lines:
+            typer.echo(line)
+        return
+    from glassformer.core.files import write_text
+
+    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def echo_json(content: Any) -> None:
     """Print one JSON value on one line; a number that is not finite, which JSON cannot say, is null."""
+    typer.echo(json_text(content))
+
+
+def json_text(content: Any) -> str:
+    """Return a value, or the fields of a dataclass, as one line of JSON that the standard output can show."""
     encoding = (sys.stdout.encoding or "ascii").lower() if sys.stdout is not None else "ascii"
-    typer.echo(json.dumps(_sayable(content), ensure_ascii=not encoding.startswith("utf"), allow_nan=False))
+    plain = asdict(content) if is_dataclass(content) and not isinstance(content, type) else content
+    return json.dumps(_sayable(plain), ensure_ascii=not encoding.startswith("utf"), allow_nan=False)
 
 
 def quoted(path: Path | str) -> str:
@@ -66,15 +108,10 @@ def clock(seconds: float) -> str:
     return f"{whole // 60}:{whole % 60:02}"
 
 
-def metrics_line(metrics: Mapping[str, float]) -> str:
-    """Return metrics as a person reads them: shares as percentages; the number of tokens is left out."""
-    shown = []
-    for name, value in metrics.items():
-        if name == "exact_match":
-            shown.append(f"exact match {100 * value:.1f} %")
-        elif name != "tokens":
-            shown.append(f"{name} {value:.4f}" if value < 1e6 else f"{name} {value:.2e}")
-    return "  ".join(shown)
+def metrics_line(metrics: Measured) -> str:
+    """Return metrics as a person reads them, what was most likely asked for first; counts are left out."""
+    judging = {name: value for name, value in in_order(metrics).items() if name in METRICS and METRICS[name].judges}
+    return "  ".join(f"{METRICS[name].label} {spoken(name, value)}" for name, value in judging.items())
 
 
 def _sayable(content: Any) -> Any:

@@ -46,7 +46,7 @@ class LayerCache:
         self.keys = keys
         self.values = values
         self.cross: tuple[Tensor, Tensor] | None = None
-        """The memory's keys and values, written once a sentence by the cross-attention."""
+        """The memory's keys and values, written once a sentence by the cross-attention; beams share a row."""
 
     def write(
         self,
@@ -178,17 +178,30 @@ class KVCache:
         self.lengths = lengths
         self.length = torch.tensor(lengths, device=self.length.device)
 
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep only the given rows, in that order; the others' memory is freed.
+    def select(self, rows: Sequence[int], memory_rows: Sequence[int] | None = None) -> None:
+        """Keep only the given rows, in that order, a row once or several times; the others' storage is freed.
+
+        Args:
+            rows: Rows of keys and values.
+            memory_rows: Rows of the memory, where several rows share one; None = as many, and the same ones.
 
         Raises:
-            DataError: There is no such row, or none is left.
+            DataError: There is no such row, none is left, or the memory has fewer rows and its own are not named.
         """
+        sizes = {layer.cross[0].shape[0] for layer in self.layers if layer.cross is not None}  # one, or none
+        if memory_rows is None and sizes - {self.batch_size}:
+            raise DataError(
+                f"the memory has {min(sizes)} rows, the cache {self.batch_size}; say which stay with memory_rows"
+            )
+        memory_rows = rows if memory_rows is None else memory_rows
+        for size in sizes:
+            _check_rows(memory_rows, size, "the memory of a cache")
         self._gather(rows)
-        index = torch.tensor(rows, device=self.length.device)
-        for layer in self.layers:
-            if layer.cross is not None:
-                layer.cross = (layer.cross[0][index], layer.cross[1][index])
+        if not any(_all_in_order(memory_rows, size) for size in sizes):
+            index = torch.tensor(memory_rows, device=self.length.device)
+            for layer in self.layers:
+                if layer.cross is not None:
+                    layer.cross = (layer.cross[0][index], layer.cross[1][index])
 
     def reorder(self, rows: Sequence[int]) -> None:
         """Let row i go on from row `rows[i]`, within the same sentence: the cross cache stays as it is.
@@ -201,15 +214,23 @@ class KVCache:
         self._gather(rows)
 
     def _gather(self, rows: Sequence[int]) -> None:
-        if not rows:
-            raise DataError("a cache needs at least one row; none is left")
-        for row in rows:
-            if not 0 <= row < self.batch_size:
-                raise DataError(f"there is no row {row} in a cache of {self.batch_size} rows")
-        index = torch.tensor(rows, dtype=torch.long, device=self.length.device)
+        """Copy what is in use, and where the number of rows stays only the rows that change."""
+        _check_rows(rows, self.batch_size, "a cache")
+        if _all_in_order(rows, self.batch_size):
+            return
+        stays = len(rows) == self.batch_size
+        to = [i for i, row in enumerate(rows) if not stays or row != i]
+        target = torch.tensor(to, device=self.length.device)
+        source = torch.tensor([rows[i] for i in to], device=self.length.device)
+        used = slice(0, self.extent)
         for layer in self.layers:
-            layer.keys, layer.values = layer.keys[index], layer.values[index]
-        self.position, self.segment = self.position[index], self.segment[index]
+            keys, values = layer.keys, layer.values
+            if not stays:  # zeros: what a mask hides must still be finite
+                layer.keys, layer.values = (x.new_zeros(len(rows), *x.shape[1:]) for x in (keys, values))
+            layer.keys[target, :, used] = keys[source, :, used]
+            layer.values[target, :, used] = values[source, :, used]
+        whole = torch.tensor(rows, device=self.length.device)
+        self.position, self.segment = self.position[whole], self.segment[whole]
         self._set_lengths([self.lengths[row] for row in rows])
 
     def truncate(self, lengths: Sequence[int]) -> None:
@@ -225,3 +246,15 @@ class KVCache:
                 raise DataError(f"row {row} holds {old} tokens and cannot be truncated to {new}")
         self._set_lengths(list(lengths))
         self.segment[torch.arange(self.capacity + 1, device=self.length.device) >= self.length.unsqueeze(1)] = NO_TOKEN
+
+
+def _check_rows(rows: Sequence[int], size: int, what: str) -> None:
+    if not rows:
+        raise DataError("a cache needs at least one row; none is left")
+    for row in rows:
+        if not 0 <= row < size:
+            raise DataError(f"there is no row {row} in {what} of {size} rows")
+
+
+def _all_in_order(rows: Sequence[int], size: int) -> bool:
+    return list(rows) == list(range(size))

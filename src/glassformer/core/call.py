@@ -32,10 +32,13 @@ class Memory:
     Attributes:
         states: The encoder's output. *Shape:* (B, S, D).
         places: Where its tokens stand. *Shape:* (B, S).
+        beams: How many adjacent rows of the decoder look at each row, K: the decoder has B K rows, and a memory's
+            keys and values are there once for all K.
     """
 
     states: Float[Tensor, "batch source d_model"]
     places: Places
+    beams: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +100,7 @@ class Call:
     plan: CachePlan | None = None
     tape: Tape | None = None
     layer: int = -1
-    _sights: list[tuple[str, Sight]] = field(default_factory=list)
+    _sights: list[tuple[int, Sight]] = field(default_factory=list)
     _made: dict[Hashable, Any] = field(default_factory=dict)
 
     def at(self, layer: int) -> Call:
@@ -121,19 +124,25 @@ class Call:
 
     def sight(self, mask: Mask) -> Sight:
         """Return what self-attention sees under `mask`; made once per rule."""
-        return self._once_per_mask("self", mask, self.keys)
+        return self._once_per_mask(0, mask, self.keys)
 
-    def memory_sight(self, mask: Mask) -> Sight:
-        """Return what cross-attention sees under `mask`; made once per rule."""
+    def memory_sight(self, mask: Mask, beams: int = 1) -> Sight:
+        """Return what cross-attention sees under `mask`; made once per rule.
+
+        Args:
+            mask: The rule.
+            beams: How many rows look at each row of the memory; their queries stand side by side.
+        """
         assert self.memory is not None, "a decoder with cross-attention gets the memory's places"
-        return self._once_per_mask("memory", mask, self.memory)
+        return self._once_per_mask(beams, mask, self.memory)
 
-    def _once_per_mask(self, of: str, mask: Mask, keys: Places) -> Sight:
+    def _once_per_mask(self, beams: int, mask: Mask, keys: Places) -> Sight:
+        """The sight of `beams` rows side by side on a memory; of 0: of each row on itself."""
         for which, sight in self._sights:
-            if which == of and sight.mask.same_as(mask):
+            if which == beams and sight.mask.same_as(mask):
                 return sight
-        sight = Sight.of(mask, self.places, keys)
-        self._sights.append((of, sight))
+        sight = Sight.of(mask, self.places.side_by_side(beams or 1), keys)
+        self._sights.append((beams, sight))
         return sight
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:

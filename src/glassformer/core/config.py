@@ -304,17 +304,45 @@ class StackConfig(Config):
 
 
 class HeadConfig(Config):
-    """From the residual stream to a score for every token.
+    """From the residual stream to scores: of every token at every position, or of every class for a whole row.
 
     Attributes:
-        vocab_size: Number of scores, V.
+        vocab_size: Number of scores: V tokens, or C classes where it pools.
         tied: Use the input embedding of the stack it reads as its weight.
         bias: Whether it adds an offset.
+        pooling: How the states of a row become the one vector that is scored: their "mean", or that of the
+            "first" or the "last" token; None = every position is scored.
+        dropout: Share of the pooled vector's numbers that training sets to zero.
+        classes: What each class is called, where it pools; empty = nobody said.
     """
 
     vocab_size: int = Field(ge=1)
     tied: bool = True
     bias: bool = False
+    pooling: Literal["mean", "first", "last"] | None = None
+    dropout: float = Field(0.0, ge=0, lt=1)
+    classes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_are_of_classes(self) -> Self:
+        if self.classes and (self.pooling is None or len(self.classes) != self.vocab_size):
+            scores = "tokens" if self.pooling is None else f"{self.vocab_size} classes"
+            raise ConfigError(f"there are {len(self.classes)} names of classes for a head that scores {scores}")
+        return self
+
+    @model_validator(mode="after")
+    def _classes_are_no_tokens(self) -> Self:
+        if self.pooling is not None and self.tied:
+            raise ConfigError(
+                f"pooling is {self.pooling} in a tied head: it scores classes, and the embedding it would share "
+                "has a row for every token; set tied=false"
+            )
+        if self.pooling is None and self.dropout:
+            raise ConfigError(
+                f"dropout is {self.dropout} in a head that does not pool: the states it reads have been through that "
+                "of the last block; set it there, or set pooling"
+            )
+        return self
 
 
 class InitRule(Config):
@@ -366,7 +394,7 @@ class TransformerConfig(Config):
     Attributes:
         encoder: Reads the source; alone, it is the model.
         decoder: Writes; alone, it is the model.
-        head: Scores for every token; None = the model returns hidden states.
+        head: Scores for every token, or for every class; None = the model returns hidden states.
         share_embeddings: Encoder and decoder use one token table.
         init: How the parameters are drawn.
     """
@@ -400,6 +428,11 @@ class TransformerConfig(Config):
             raise ConfigError(
                 f"the head's vocab_size is {self.head.vocab_size}, its embedding's "
                 f"{stacks[-1].input.vocab_size}: a tied head needs them equal; set tied=false"
+            )
+        if self.head is not None and self.head.pooling == "first" and stacks[-1].causal and not crossed:
+            raise ConfigError(
+                "pooling is first in a causal stack: its first token has seen nothing but itself; set "
+                "pooling=last, the only token that has seen the whole text, or mean"
             )
         return self
 

@@ -54,6 +54,22 @@ class Places:
         """Return the same places on another device."""
         return Places(self.position.to(device), self.segment.to(device), self.plain, self.highest)
 
+    def side_by_side(self, beams: int) -> Places:
+        """Return the places of adjacent rows laid side by side: `beams` rows become one.
+
+        Args:
+            beams: How many rows become one, K; it divides the number of rows.
+
+        Returns:
+            Places. *Shape:* (B, K T) of (B K, T); (1, K T) of places that all rows share.
+        """
+        if beams == 1:
+            return self
+        if self.position.shape[0] == 1:
+            return Places(self.position.repeat(1, beams), self.segment.repeat(1, beams), highest=self.highest)
+        shape = (-1, beams * self.length)
+        return Places(self.position.reshape(shape), self.segment.reshape(shape), highest=self.highest)
+
     @staticmethod
     def full(length: int, device: torch.device | str | None = None) -> Places:
         """Return the places of rows without padding: positions 0..length-1, one segment.

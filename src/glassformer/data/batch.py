@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -16,14 +18,16 @@ from glassformer.core.places import Places
 class Batch:
     """What one step of training or evaluation sees.
 
-    `labels[b, t]` is what position t of `inputs` predicts: the collator has shifted, and nobody shifts again.
+    `labels[b, t]` is what position t of `inputs` predicts: the collator has shifted, and nobody shifts again. Where a
+    row is judged as a whole, `labels[b]` is its class.
     Padding is known from `lengths` alone, never guessed from token ids, so a tokenizer may use one id for
     padding and for the end of a sentence.
 
     Attributes:
         inputs: Token ids that the decoder (or the only stack) reads. *Shape:* (B, T).
         lengths: Number of real tokens in each row of `inputs`; padding is on the right.
-        labels: The token each position predicts; -100 where it predicts none. *Shape:* (B, T).
+        labels: The token each position predicts, -100 where it predicts none. *Shape:* (B, T). Or the class of each
+            row, for a model with one answer a row. *Shape:* (B,).
         items: Which items of the data set these rows are.
         source: Token ids that the encoder reads, in an encoder-decoder. *Shape:* (B, S).
         source_lengths: Number of real tokens in each row of `source`.
@@ -32,7 +36,7 @@ class Batch:
 
     inputs: Int[Tensor, "batch length"]
     lengths: tuple[int, ...]
-    labels: Int[Tensor, "batch length"]
+    labels: Int[Tensor, "batch length"] | Int[Tensor, " batch"]
     items: tuple[int, ...]
     source: Int[Tensor, "batch source"] | None = None
     source_lengths: tuple[int, ...] = ()
@@ -65,14 +69,25 @@ class Batch:
         )
 
 
-def padded(rows: Sequence[Sequence[int]], fill: int) -> Int[Tensor, "batch length"]:
+def padded(
+    rows: Sequence[Sequence[int]], fill: int, begin: Sequence[int] = (), end: Sequence[int] = ()
+) -> Int[Tensor, "batch length"]:
     """Return rows of ids as one tensor, filled up on the right.
 
     Args:
         rows: The ids of each row.
         fill: What stands in the slots without a token.
+        begin: Ids before each row.
+        end: Ids behind each row.
     """
-    width = max((len(row) for row in rows), default=0)
-    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], dtype=torch.long).reshape(
-        len(rows), width
-    )
+    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+    width = len(begin) + int(sizes.max(initial=0)) + len(end)
+    table = np.full((len(rows), width), fill, dtype=np.int64)
+    table[:, : len(begin)] = begin
+    slot = np.arange(width) - len(begin)
+    # One pass over all ids: nested lists would become a tensor ten times slower.
+    inside = (slot >= 0) & (slot < sizes[:, None])
+    table[inside] = np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
+    for place, token in enumerate(end, start=len(begin)):
+        table[np.arange(len(rows)), sizes + place] = token
+    return torch.from_numpy(table)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +54,27 @@ def item_uniforms(items: Sequence[int], width: int, seed: int, *keys: int) -> ND
     return numbers
 
 
+class Order(Protocol):
+    """Which items make up each batch of each epoch, as a pure function of the seed and the epoch."""
+
+    @property
+    def seed(self) -> int:
+        """From 0."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of batches, the same in every epoch."""
+        ...
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """Return the items of each batch of an epoch, every item once.
+
+        Args:
+            epoch: From 0.
+        """
+        ...
+
+
 class BatchOrder:
     """Which items make up each batch of each epoch.
 
@@ -91,6 +114,67 @@ class BatchOrder:
         else:
             items = list(range(self.n_items))
         return [items[start : start + self.batch_size] for start in range(0, self.n_items, self.batch_size)]
+
+
+class TokenOrder:
+    """Batches of items of like length, each of about the same number of tokens.
+
+        rows of the batch x its longest row on the longer side <= batch_tokens        (padding included)
+
+    Items are sorted by (longer side, shorter side), the longest first, and cut greedily. Items of equal lengths
+    change places from epoch to epoch, which moves no cut: the number of batches never changes.
+
+    Args:
+        lengths: Tokens of the source (0 if there is none) and of the inputs of each item, as a source tells them.
+        batch_tokens: Most tokens of a batch on the longer side. From 1.
+        seed: From 0.
+        shuffle: Whether each epoch has its own order of batches and its own mates among equals; else the longest come
+            first, so that memory is short at once or never.
+
+    Raises:
+        DataError: There are no items.
+        ConfigError: An item alone has more tokens than a batch may, or the seed is not possible.
+    """
+
+    def __init__(self, lengths: Sequence[tuple[int, int]], batch_tokens: int, seed: int, shuffle: bool) -> None:
+        if not len(lengths):
+            raise DataError("there are 0 items to make batches of; at least 1 is needed")
+        if batch_tokens < 1:
+            raise ConfigError(f"batch_tokens is {batch_tokens}; a batch holds at least 1 token")
+        check_seed(seed)
+        shorter, longer = np.sort(np.asarray(lengths, dtype=np.int64), axis=1).T
+        longer = np.maximum(longer, 1)
+        item = int(longer.argmax())
+        most = int(longer[item])
+        if most > batch_tokens:
+            raise ConfigError(
+                f"item {item} has {most} tokens, more than batch_tokens {batch_tokens}; set batch_tokens to {most} or"
+                " more, or cut or leave out long items"
+            )
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+        self.shuffle = shuffle
+        self._falling = -(longer * (most + 1) + shorter)  # the pair of lengths as one number, the longest first
+        falling = np.sort(longer)[::-1].tolist()
+        self._cuts = [0]
+        while self._cuts[-1] < len(falling):
+            self._cuts.append(min(len(falling), self._cuts[-1] + batch_tokens // falling[self._cuts[-1]]))
+
+    def __len__(self) -> int:
+        return len(self._cuts) - 1
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """Return the items of each batch of an epoch, every item once; a pure function of seed and epoch.
+
+        Args:
+            epoch: From 0.
+        """
+        random = generator(self.seed, epoch)
+        n_items = len(self._falling)
+        mixed = random.permutation(n_items) if self.shuffle else np.arange(n_items)
+        items = mixed[np.argsort(self._falling[mixed], kind="stable")].tolist()
+        batches = [items[begin:end] for begin, end in pairwise(self._cuts)]
+        return [batches[index] for index in random.permutation(len(batches))] if self.shuffle else batches
 
 
 def check_seed(seed: int) -> None:

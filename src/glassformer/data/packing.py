@@ -98,3 +98,8 @@ class PackedSource:
     def longest(self) -> tuple[int, int]:
         """No source, and the fullest row."""
         return 0, self._fullest
+
+    @property
+    def lengths(self) -> list[tuple[int, int]]:
+        """No source, and the tokens of each row."""
+        return [(0, sum(len(self._documents[index]) for index in row)) for row in self._rows]

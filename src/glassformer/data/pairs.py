@@ -30,10 +30,6 @@ class PairSource:
             raise DataError("there are 0 pairs to learn from; give at least 1")
         self._pairs = pairs
         self._bos, self._eos, self._pad = bos, eos, pad
-        self._longest = (
-            max(len(source) for source, _ in pairs) + 1,
-            max(len(target) for _, target in pairs) + 1,
-        )
 
     def __len__(self) -> int:
         return len(self._pairs)
@@ -46,7 +42,12 @@ class PairSource:
     @property
     def longest(self) -> tuple[int, int]:
         """The longest source and the longest target, with their special token."""
-        return self._longest
+        return max(len(source) for source, _ in self._pairs) + 1, max(len(target) for _, target in self._pairs) + 1
+
+    @property
+    def lengths(self) -> list[tuple[int, int]]:
+        """The source and the target of each item, in tokens, with their special token."""
+        return [(len(source) + 1, len(target) + 1) for source, target in self._pairs]
 
 
 def pair_batch(pairs: Sequence[Pair], items: Sequence[int], *, bos: int, eos: int, pad: int | None) -> Batch:
@@ -62,14 +63,12 @@ def pair_batch(pairs: Sequence[Pair], items: Sequence[int], *, bos: int, eos: in
         pad: The id that stands in empty slots; 0 if None.
     """
     fill = 0 if pad is None else pad
-    sources = [[*source, eos] for source, _ in pairs]
-    inputs = [[bos, *target] for _, target in pairs]
-    labels = [[*target, eos] for _, target in pairs]
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     return Batch(
-        inputs=padded(inputs, fill),
-        lengths=tuple(map(len, inputs)),
-        labels=padded(labels, IGNORED),
+        inputs=padded(targets, fill, begin=[bos]),
+        lengths=tuple(len(target) + 1 for target in targets),
+        labels=padded(targets, IGNORED, end=[eos]),
         items=tuple(items),
-        source=padded(sources, fill),
-        source_lengths=tuple(map(len, sources)),
+        source=padded(sources, fill, end=[eos]),
+        source_lengths=tuple(len(source) + 1 for source in sources),
     )

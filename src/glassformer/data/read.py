@@ -1,17 +1,21 @@
-"""Text from files: always UTF-8, whatever the machine's locale says."""
+"""Text from files: UTF-8 unless another encoding is named, whatever the machine's locale says."""
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import gzip
 import os
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from encodings.aliases import aliases
 from pathlib import Path
 
-from glassformer.core.errors import DataError, did_you_mean
+from glassformer.core.errors import ConfigError, DataError, did_you_mean
 
 REPLACEMENT = "\ufffd"
+LINES_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Text:
 
     Attributes:
         text: The characters, without a byte order mark; every line break is a '\\n'.
-        replaced: How often bytes that are no UTF-8 became U+FFFD; always 0 unless that was asked for.
+        replaced: How often bytes that are not of the encoding became U+FFFD; always 0 unless that was asked for.
     """
 
     text: str
@@ -37,41 +41,79 @@ class Text:
         return lines[:-1] if lines[-1] == "" else lines
 
 
-def read_text(path: str | Path, replace_invalid: bool = False) -> Text:
-    """Return the text of a UTF-8 file, plain or (by its name) `.gz`.
+def read_text(
+    path: str | Path, replace_invalid: bool = False, *, encoding: str = "utf-8", allow_empty: bool = False
+) -> Text:
+    """Return the text of a file, plain or (by its name) `.gz`.
 
     Args:
         path: The file.
-        replace_invalid: Turn bytes that are no UTF-8 into U+FFFD and count them, instead of refusing.
+        replace_invalid: Turn bytes that are not of the encoding into U+FFFD and count them, instead of refusing.
+        encoding: Any text encoding that Python knows, by name.
+        allow_empty: Whether a file without a character is a text too.
 
     Raises:
-        DataError: The file is missing, a folder, empty, damaged, or not UTF-8.
+        ConfigError: There is no such encoding.
+        DataError: The file is missing, a folder, empty, damaged, or not of that encoding.
     """
     path = Path(path).expanduser()
+    check_encoding(encoding)
     data = _bytes(path)
     try:
-        text, replaced = data.decode("utf-8"), 0
+        text, replaced = data.decode(encoding), 0
     except UnicodeDecodeError as error:
         if not replace_invalid:
-            raise DataError(_not_utf8(path, data, error.start)) from error
-        text = data.decode("utf-8", errors="replace")
-        replaced = text.count(REPLACEMENT) - data.count(REPLACEMENT.encode())  # some may stand in the file
+            raise DataError(_wrong_byte(path, data, encoding, error)) from error
+        text = data.decode(encoding, errors="replace")
+        # Some may stand in the file itself: those are still there when what is wrong is left out.
+        replaced = text.count(REPLACEMENT) - data.decode(encoding, errors="ignore").count(REPLACEMENT)
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if not text:
+    if not text and not allow_empty:
         raise DataError(f"{path} is empty; give a file with text in it")
     return Text(text, replaced)
 
 
-def read_lines(path: str | Path) -> list[str]:
-    """Return the lines of a UTF-8 file, empty ones included, without their breaks.
+def read_lines(path: str | Path, *, encoding: str = "utf-8", allow_empty: bool = False) -> list[str]:
+    """Return the lines of a file, empty ones included, without their breaks.
 
     Args:
-        path: The file.
+        path: The file, plain or (by its name) `.gz`.
+        encoding: Any text encoding that Python knows, by name.
+        allow_empty: Whether a file without a character is a text too, of no lines.
 
     Raises:
+        ConfigError: As for `read_text`.
         DataError: As for `read_text`.
     """
-    return read_text(path).lines
+    return read_text(path, encoding=encoding, allow_empty=allow_empty).lines
+
+
+def line_numbers(lines: Sequence[int]) -> str:
+    """Return the numbers of some lines in words: "line 7", or "lines 2, 3", or the first ten and how many more.
+
+    Args:
+        lines: At least 1.
+    """
+    more = f" and {len(lines) - LINES_NAMED} more" if len(lines) > LINES_NAMED else ""
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:LINES_NAMED]))}{more}"
+
+
+def check_encoding(encoding: str) -> None:
+    """Make sure that an encoding can be read.
+
+    Raises:
+        ConfigError: Python knows none of that name, or it is not one of text in files.
+    """
+    try:
+        "".encode(encoding)
+        usable = codecs.lookup(encoding).name not in ("idna", "punycode")
+    except (LookupError, ValueError):
+        usable = False
+    if not usable:
+        name = encoding.lower().replace("-", "_")
+        near = difflib.get_close_matches(name, sorted({*aliases, *aliases.values()}), n=1)
+        others = "; Python's encodings of text can be read, such as utf-8, utf-16, latin-1, cp1252, gb18030, big5"
+        raise ConfigError(f"there is no encoding {encoding!r}{did_you_mean(name, near) or others}")
 
 
 def default_text() -> str:
@@ -106,9 +148,12 @@ def _missing(path: Path) -> str:
     return f"there is no file {path}{did_you_mean(path.name, near) or '; check the name'}"
 
 
-def _not_utf8(path: Path, data: bytes, offset: int) -> str:
-    line = data[:offset].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
+def _wrong_byte(path: Path, data: bytes, encoding: str, error: UnicodeDecodeError) -> str:
+    offset = len(data) - len(error.object) + error.start  # utf-8-sig counts from behind its mark
+    before = data[:offset].decode(encoding, errors="replace")
+    line = before.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+    name = "UTF-8" if codecs.lookup(encoding).name == "utf-8" else encoding
     return (
-        f"{path} is not UTF-8: byte 0x{data[offset]:02X} in line {line}, at byte offset {offset} (from 0);"
-        " save the file as UTF-8"
+        f"{path} is not {name}: byte 0x{data[offset]:02X} in line {line}, at byte offset {offset} (from 0);"
+        f" save the file as {name}, or name the encoding it has"
     )

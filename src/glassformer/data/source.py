@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from glassformer.core.errors import ConfigError, GlassformerError
 from glassformer.data.batch import Batch
-from glassformer.data.order import BatchOrder, generator
+from glassformer.data.order import Order, generator
 
 
 @runtime_checkable
@@ -45,7 +45,20 @@ class Source(Protocol):
         ...
 
 
-def loader(source: Source, order: BatchOrder, epoch: int, start: int = 0, workers: int = 0) -> Iterator[Batch]:
+@runtime_checkable
+class HasLengths(Protocol):
+    """What a source also is whose items keep their length in every epoch; it can be batched by tokens."""
+
+    @property
+    def lengths(self) -> Sequence[tuple[int, int]]:
+        """The row for the encoder (0 if there is none) and the row of inputs of each item, in tokens.
+
+        Special tokens count; so does nothing that is added as padding.
+        """
+        ...
+
+
+def loader(source: Source, order: Order, epoch: int, start: int = 0, workers: int = 0) -> Iterator[Batch]:
     """Return the batches of one epoch in order.
 
     The same batches come out with any number of workers. The global random state is never used.

@@ -94,6 +94,12 @@ class WindowSource:
         """No source, and the longest window."""
         return 0, min(self._context, len(self._ids) - 1)
 
+    @property
+    def lengths(self) -> list[tuple[int, int]]:
+        """No source, and the tokens of each window."""
+        last = self._context if self._shift else (len(self._ids) - 2) % self._context + 1
+        return [*[(0, self._context)] * (len(self) - 1), (0, last)]
+
 
 def compact(ids: ArrayLike) -> NDArray[Any]:
     """Return token ids in 2 bytes each where all are below 65,536, else in 4.

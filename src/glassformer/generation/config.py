@@ -54,9 +54,43 @@ class GenerationConfig(Config):
 
     @model_validator(mode="after")
     def _limits_agree(self) -> Self:
-        if self.min_new_tokens > self.max_new_tokens:
-            raise ConfigError(
-                f"min_new_tokens is {self.min_new_tokens}, more than max_new_tokens {self.max_new_tokens}; "
-                "raise max_new_tokens or lower min_new_tokens"
-            )
+        _check_limits(self.min_new_tokens, self.max_new_tokens)
         return self
+
+
+class BeamConfig(Config):
+    """Settings of one beam search.
+
+    Attributes:
+        beam: How many beginnings of each sentence are followed side by side.
+        length_penalty: alpha of log P / n^alpha, from 0 to 10: 0 favours short texts, 1 compares means, more long ones.
+        n_best: How many hypotheses each sentence gets, 1 to `beam`.
+        max_new_tokens: Tokens a hypothesis may get after its prompt, from 0; the end token counts. With alpha > 0
+            the search goes on while a text of that length could still win, so a limit near the expected length
+            makes it faster.
+        min_new_tokens: Tokens a hypothesis gets before the end token is possible.
+        use_cache: Keep keys and values, where the decoder is causal; False computes everything again at every step:
+            slow, and equal.
+    """
+
+    beam: int = Field(5, ge=1)
+    length_penalty: float = Field(1.0, ge=0, le=10)
+    n_best: int = Field(1, ge=1)
+    max_new_tokens: int = Field(256, ge=0, lt=2**31)
+    min_new_tokens: int = Field(0, ge=0)
+    use_cache: bool = True
+
+    @model_validator(mode="after")
+    def _numbers_agree(self) -> Self:
+        if self.n_best > self.beam:
+            raise ConfigError(f"n_best is {self.n_best}, more than the beam of {self.beam}; raise beam or lower n_best")
+        _check_limits(self.min_new_tokens, self.max_new_tokens)
+        return self
+
+
+def _check_limits(min_new_tokens: int, max_new_tokens: int) -> None:
+    if min_new_tokens > max_new_tokens:
+        raise ConfigError(
+            f"min_new_tokens is {min_new_tokens}, more than max_new_tokens {max_new_tokens}; "
+            "raise max_new_tokens or lower min_new_tokens"
+        )

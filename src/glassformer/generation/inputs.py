@@ -24,9 +24,11 @@ def check_model(model: Transformer, tokenizer: Tokenizer) -> None:
         tokenizer: Of the tokens that it writes.
 
     Raises:
-        UnsupportedError: No decoder or no head.
+        UnsupportedError: No decoder, no head, or one that scores classes.
         DataError: The tokenizer has more ids than the model.
     """
+    if model.config.head is not None and model.config.head.pooling is not None:
+        raise UnsupportedError("this model labels texts and cannot write; use predict")
     if model.config.decoder is None:
         raise UnsupportedError("this model is encoder-only and cannot write; use a model with a decoder")
     if model.config.head is None:

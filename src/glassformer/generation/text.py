@@ -8,7 +8,9 @@ from typing import Protocol, runtime_checkable
 from glassformer.core.errors import DataError
 from glassformer.core.protocols import Tokenizer
 from glassformer.core.tape import Tape
-from glassformer.generation.config import GenerationConfig
+from glassformer.generation.beam import beam_search
+from glassformer.generation.config import BeamConfig, GenerationConfig
+from glassformer.generation.hypothesis import Hypothesis
 from glassformer.generation.score import Score, score
 from glassformer.generation.stream import Generation, Step, generate, stream
 from glassformer.models.transformer import Transformer
@@ -60,6 +62,38 @@ def generate_texts(
     )
 
 
+def beam_texts(
+    loaded: HasModel,
+    texts: Sequence[str],
+    config: BeamConfig | None = None,
+    *,
+    max_new: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """Return the best texts that a beam search finds for each of several texts, as one batch.
+
+    Args:
+        loaded: Model and tokenizer.
+        texts: The prompts, or the sources of an encoder-decoder.
+        config: How wide, how many, how long; the defaults when None.
+        max_new: Each text's own largest number of new tokens, in place of `config.max_new_tokens`.
+
+    Returns:
+        For each text its hypotheses, the best first; see `beam_search`.
+
+    Raises:
+        DataError: A text is empty where there is no begin token, or longer than the context.
+    """
+    prompts, sources = _inputs(loaded, texts)
+    return beam_search(
+        loaded.model,
+        prompts,
+        config or BeamConfig(),
+        tokenizer=loaded.tokenizer,
+        sources=sources,
+        max_new=max_new,
+    )
+
+
 def stream_text(loaded: HasModel, text: str, config: GenerationConfig | None = None) -> Iterator[Step]:
     """Yield each step of `generate_text` as it comes; `step.text` holds whole characters only."""
     prompts, sources = _inputs(loaded, [text])
@@ -90,10 +124,10 @@ def score_text(loaded: HasModel, text: str, target: str | None = None) -> Score:
     return score(loaded.model, loaded.tokenizer.encode(target), tokenizer=loaded.tokenizer, source=source)
 
 
-def source_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+def source_ids(tokenizer: Tokenizer, text: str | Sequence[int]) -> list[int]:
     """Return what an encoder reads of a text: its ids and, as in training, the end token."""
     end = [] if tokenizer.eos_id is None else [tokenizer.eos_id]
-    return [*tokenizer.encode(text), *end]
+    return [*(tokenizer.encode(text) if isinstance(text, str) else text), *end]
 
 
 def _inputs(loaded: HasModel, texts: Sequence[str]) -> tuple[list[list[int]], list[list[int]] | None]:

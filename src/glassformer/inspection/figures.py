@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.inspection.attention import check_labels
-from glassformer.inspection.canvas import INK, PALE, TEXT_SIZE, readable, sheet, style, widest
+from glassformer.inspection.canvas import INK, PALE, TEXT_SIZE, inches, readable, sheet, style, widest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,9 @@ WIDTH = 4.6
 
 COLOURS = ("#3b6fd4", "#d9731a", "#2a9d6f", "#a05ac8")
 COLOUR_MAP = "viridis"  # equal steps of the number look like equal steps
+
+MOST_INCHES, LEAST_INCHES = 6.0, 0.1
+"""Of one picture in a grid, and between two labels in it."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -99,6 +102,77 @@ def heat_map(weights: Float[Tensor, "query key"], rows: Sequence[str], columns: 
     return figure
 
 
+def heat_maps(
+    weights: Float[Tensor, "head query key"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    names: Sequence[str],
+    title: str,
+) -> Figure:
+    """Return all heads of a layer as a grid of pictures with one colour scale.
+
+    Labels stand at the left and at the bottom of the grid, where they are good for all pictures of their row and
+    column; where there is no room for all of them, for every second, third, ... token.
+
+    Args:
+        weights: Dark is 0, the brightest colour the largest of them. *Shape:* (heads, T, S).
+        rows: Label of each query, from the top.
+        columns: Label of each key, from the left.
+        names: What stands over each picture.
+        title: Above all.
+
+    Raises:
+        DataError: The number of labels is not that of the positions.
+    """
+    check_labels(rows, weights.shape[1])
+    check_labels(columns, weights.shape[2])
+    queries, keys = [readable(label) for label in rows], [readable(label) for label in columns]
+    values = weights.detach().float().cpu()
+    heads, T, S = values.shape
+    longest = max(T, S)
+    cell = min(0.2, max(4.2 / longest, LEAST_INCHES), MOST_INCHES / longest)
+    every = math.ceil(LEAST_INCHES / cell - 1e-6)
+    size = min(TEXT_SIZE, 60 * cell * every)
+    across = _across(heads, S / T)
+    down = math.ceil(heads / across)
+    name_height, between = 0.26, max(0.12, cell)  # inches
+    wide, high = S * cell + between, T * cell + name_height
+    gap = 0.07
+    upright = [label for label in keys[::every] if inches(label, size) > 0.95 * cell * every]
+    left = widest(queries[::every], size) + gap + 0.1
+    with style():
+        figure, axes = sheet(
+            title,
+            (across * wide - between, down * high),
+            left=left,
+            right=max(0.8, 4.0 - left - across * wide),
+            below=max(widest(upright, size), size / 72) + gap + 0.1,
+            above=0.02,
+        )
+        largest = float(values.nan_to_num(0.0, 0.0, 0.0).max()) or 1.0
+        axes.set_axis_off()
+        axes.set_xlim(0, across * wide - between)
+        axes.set_ylim(down * high, 0)
+        for head, name in enumerate(names):
+            x, y = head % across * wide, head // across * high + name_height
+            axes.imshow(
+                _coloured(values[head] / largest), extent=(x, x + S * cell, y + T * cell, y), interpolation="none"
+            )
+            axes.text(x, y - 0.04, readable(name), va="bottom", parse_math=False)
+            if head % across == 0:
+                for row in range(0, T, every):
+                    place = y + (row + 0.5) * cell
+                    axes.text(x - gap, place, queries[row], size=size, ha="right", va="center", parse_math=False)
+            if head + across >= heads:
+                for column in range(0, S, every):
+                    label, middle = keys[column], x + (column + 0.5) * cell
+                    _under(axes, middle, y + T * cell + gap, label, size, upright=label in upright)
+        axes.set_aspect("auto")
+        _colour_scale(figure, axes, largest)
+    return figure
+
+
 def bars(values: Mapping[str, float], *, title: str, x_label: str) -> Figure:
     """Return a horizontal bar for each name, from the top, with its number beside it.
 
@@ -129,6 +203,16 @@ def bars(values: Mapping[str, float], *, title: str, x_label: str) -> Figure:
             axes.annotate(f"{value:.3g}", (lengths[row], row), (5, 0), **beside)
         axes.annotate(readable(x_label), (0, 0), (0, -6), xycoords="axes fraction", **beside | {"va": "top"})
     return figure
+
+
+def _across(number: int, aspect: float) -> int:
+    """How many pictures stand side by side: so that the grid is a bit wider than high and has few gaps."""
+
+    def flaw(across: int) -> float:
+        down = math.ceil(number / across)
+        return abs(math.log(across * aspect / down / 1.3)) + 2 * (across * down - number) / number
+
+    return min(range(1, number + 1), key=flaw)
 
 
 def _line_colours(number: int) -> list[str]:
@@ -176,9 +260,13 @@ def _under(axes: Axes, x: float, y: float, label: str, size: float, *, upright: 
 
 def _cells(axes: Axes, values: Tensor) -> None:
     """A square for each number from 0 to 1, coloured before it is enlarged: that takes less memory."""
+    axes.imshow(_coloured(values), aspect="auto", interpolation="none")
+
+
+def _coloured(values: Tensor) -> Any:
     from matplotlib import colormaps
 
-    axes.imshow(colormaps[COLOUR_MAP](values.numpy(), bytes=True), aspect="auto", interpolation="none")
+    return colormaps[COLOUR_MAP](values.numpy(), bytes=True)
 
 
 def _colour_scale(figure: Figure, axes: Axes, largest: float) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from html import escape
 
 from glassformer.inspection.canvas import INK, PALE, PAPER
@@ -68,7 +70,16 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing may be loaded, and no script run, whatever a text in the page holds."""
 
 
-def page(title: str, sections: Sequence[str], footer: str, language: str) -> str:
+def page(
+    title: str,
+    sections: Sequence[str],
+    footer: str,
+    language: str,
+    *,
+    css: str = "",
+    script: str = "",
+    data: str = "",
+) -> str:
     """Return the whole file.
 
     Args:
@@ -76,16 +87,28 @@ def page(title: str, sections: Sequence[str], footer: str, language: str) -> str
         sections: HTML, from `section`.
         footer: Its last line, as plain text.
         language: "en" or "zh".
+        css: Added to that of every page.
+        script: JavaScript, the only one that may run; it stands at the end.
+        data: JSON for the script, which finds it in the element "data".
     """
+    policy = POLICY
+    ending = [f"<footer>{escape(footer)}</footer>"]
+    if script:
+        assert "</script" not in script, "it would end there"
+        policy += f"; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+        # In JSON a < stands only in strings, where it may be written so; no text can then end the element.
+        inert = data.replace("<", "\\u003c")
+        ending += [f'<script type="application/json" id="data">{inert}</script>', f"<script>{script}</script>"]
     return "\n".join(
         (
             f'<!DOCTYPE html>\n<html lang="{escape(language)}">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>",
+            f"<title>{escape(title)}</title>\n<style>{CSS}{css}</style>\n</head>\n<body>",
             f"<h1>{escape(title)}</h1>",
             *sections,
-            f"<footer>{escape(footer)}</footer>\n</body>\n</html>\n",
+            *ending,
+            "</body>\n</html>\n",
         )
     )
 

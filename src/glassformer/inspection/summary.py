@@ -93,7 +93,7 @@ def summarise(model: Transformer, length: int | None = None) -> Summary:
         attention      2 T D (H E + 2 K E) + 2 T H E D + 4 H T S E      projections, output, scores and mixing
         cross          2 T D H E + 2 S D 2 K E + 2 T H E D + 4 H T S E
         feed-forward   2 T D F n                                        n = 2 matrices, 3 with a gate
-        head           2 T D V
+        head           2 T D V                                          2 D C where it pools
 
     A causal mask or a window saves nothing in this count, as it saves nothing in the reference kernel.
     Embeddings are looked up and norms are no products: 0. A backward pass takes about twice as much again.
@@ -216,6 +216,8 @@ def _kind(module: nn.Module) -> str | None:
 
 def _flops(module: nn.Module, length: int) -> int:
     """Of one module by itself, without those inside it; source and target are equally long."""
+    if isinstance(module, Head) and module.pooling is not None:
+        return 2 * module.weight.numel()
     if isinstance(module, nn.Linear | Head):
         return 2 * length * module.weight.numel()
     if isinstance(module, Attention):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -44,7 +45,7 @@ class ModelArguments(Config):
         n_kv_heads: Number of key/value heads; None = H.
         d_head: Width of a head; None = D / H.
         d_ff: Inner width of the feed-forward network; None = 4 D.
-        dropout: Share set to zero at the input and at each sublayer's output.
+        dropout: Share set to zero at the input, at each sublayer's output and before a head that pools.
         positions: "sinusoidal", "learned", "rotary" or "none".
         max_positions: Tokens a row may have; None = no limit, which learned positions cannot offer.
         rotary_theta: Base of rotary angles.
@@ -58,9 +59,11 @@ class ModelArguments(Config):
         residual: Whether sublayers are added to the stream; off to see what that is for.
         parallel: Attention and feed-forward side by side (PaLM).
         causal: Whether the decoder hides what stands after a token; off to see what that is for.
-        tied: Head and embedding are one matrix.
+        tied: Head and embedding are one matrix; those of a classifier never are.
         share_embeddings: Encoder and decoder use one token table.
-        head_bias: Whether the head has an offset.
+        head_bias: Whether the head has an offset; that of a classifier always has.
+        pooling: What a classifier's head reads: the "mean" of the states, or that of the "first" or "last"
+            token; "auto" = mean in an encoder, last in a decoder.
         attention: What can be chosen of every attention.
         init: How the parameters are drawn.
     """
@@ -89,6 +92,7 @@ class ModelArguments(Config):
     tied: bool = True
     share_embeddings: bool = True
     head_bias: bool = False
+    pooling: Literal["mean", "first", "last", "auto"] = "auto"
     attention: AttentionArguments = AttentionArguments()
     init: InitConfig = InitConfig()
 
@@ -102,18 +106,21 @@ class ModelArguments(Config):
             )
         return self
 
-    def resolve(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
+    def resolve(
+        self, vocab_size: int, source_vocab_size: int | None = None, classes: Sequence[str] | None = None
+    ) -> TransformerConfig:
         """Return the whole architecture, layer by layer.
 
         Args:
             vocab_size: Number of token ids that are written (and read, without an encoder-decoder).
             source_vocab_size: Number of token ids that are read; None = as many.
+            classes: What a whole text is labelled with, at least two names; None = tokens are scored.
 
         Raises:
-            ConfigError: The pieces do not fit.
+            ConfigError: The pieces do not fit, or `pooling` is set for a model that scores tokens.
         """
         source = vocab_size if source_vocab_size is None else source_vocab_size
-        head = HeadConfig(vocab_size=vocab_size, tied=self.tied, bias=self.head_bias)
+        head = self._head(vocab_size, classes)
         if self.kind == "encoder":
             return TransformerConfig(encoder=self._stack(vocab_size, causal=False), head=head, init=self.init)
         if self.kind == "decoder":
@@ -124,6 +131,29 @@ class ModelArguments(Config):
             head=head,
             share_embeddings=self.share_embeddings and source == vocab_size,
             init=self.init,
+        )
+
+    def _head(self, vocab_size: int, classes: Sequence[str] | None) -> HeadConfig:
+        """In a causal stack only the last token has seen everything; in an encoder-decoder it is the start token,
+        the only one that a classifier's decoder reads."""
+        if classes is None:
+            if self.pooling != "auto":
+                raise ConfigError(
+                    f"pooling is {self.pooling}, but this model scores every token and pools none: set "
+                    "pooling=auto, or give classes for a model that labels texts"
+                )
+            return HeadConfig(vocab_size=vocab_size, tied=self.tied, bias=self.head_bias)
+        if len(classes) < 2:
+            raise ConfigError(f"there are {len(classes)} classes; there must be at least 2 to tell apart")
+        auto: Literal["mean", "last"] = "mean" if self.kind == "encoder" else "last"
+        pooling = auto if self.pooling == "auto" else self.pooling
+        return HeadConfig(
+            vocab_size=len(classes),
+            tied=False,
+            bias=True,
+            pooling=pooling,
+            dropout=self.dropout,
+            classes=tuple(classes),
         )
 
     def _stack(self, vocab_size: int, *, causal: bool, cross: bool = False) -> StackConfig:

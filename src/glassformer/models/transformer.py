@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal, Self, overload
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from glassformer.core.cache import KVCache
@@ -15,11 +15,12 @@ from glassformer.core.config import StackConfig, TransformerConfig
 from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.places import IGNORED, Places
 from glassformer.core.tape import Site, Tape
-from glassformer.models.loss import head_loss
+from glassformer.models.loss import cross_entropy, head_loss
 from glassformer.models.output import Loss
 from glassformer.parts.head import Head
 from glassformer.parts.init import initialise
 from glassformer.parts.part import Part
+from glassformer.parts.pooling import last_token, pool
 from glassformer.parts.stack import Stack
 
 
@@ -120,7 +121,7 @@ class Transformer(nn.Module):
         types: Int[Tensor, "batch length"] | None = None,
         memory: Memory | None = None,
         cache: KVCache | None = None,
-        labels: Int[Tensor, "batch length"],
+        labels: Int[Tensor, "batch ..."],
         label_smoothing: float = 0.0,
         outputs: Literal["logits", "last", "hidden"] = "logits",
         tape: Tape | None = None,
@@ -133,7 +134,7 @@ class Transformer(nn.Module):
         types: Int[Tensor, "batch length"] | None = None,
         memory: Memory | None = None,
         cache: KVCache | None = None,
-        labels: Int[Tensor, "batch length"] | None = None,
+        labels: Int[Tensor, "batch ..."] | None = None,
         label_smoothing: float = 0.0,
         outputs: Literal["logits", "last", "hidden"] = "logits",
         tape: Tape | None = None,
@@ -144,12 +145,13 @@ class Transformer(nn.Module):
             inputs: Token ids (B, T) or ready embeddings (B, T, D); the decoder's, in an encoder-decoder.
             places: Where they stand; None = no padding, and with a cache: going on from it.
             types: Token types. *Shape:* (B, T).
-            memory: What `encode` returned, in an encoder-decoder.
+            memory: What `encode` returned, in an encoder-decoder; with `beams`, each row of it for so many rows.
             cache: From `new_cache`; only `cache.advance` makes a step final.
-            labels: What each position predicts, -100 = nothing; they are shifted already. *Shape:* (B, T).
-            label_smoothing: Mass spread over all tokens, with labels.
-            outputs: "logits" (B, T, V), "last" (B, V) those of each row's last token, "hidden" (B, T, D)
-                states.
+            labels: What each position predicts, -100 = nothing; they are shifted already. *Shape:* (B, T). The
+                class of each row, where the head pools. *Shape:* (B,).
+            label_smoothing: Mass spread over all tokens or classes, with labels.
+            outputs: "logits" (B, T, V), or (B, C) where the head pools; "last" (B, V) those of each row's last
+                token; "hidden" (B, T, D) states.
             tape: What is recorded and changed.
 
         Returns:
@@ -157,8 +159,9 @@ class Transformer(nn.Module):
 
         Raises:
             UnsupportedError: A part that this kind of model lacks, or misses.
-            DataError: Shapes that do not fit, an id outside the vocabulary, or more tokens than positions.
-            ConfigError: `outputs` is none of its words.
+            DataError: Shapes that do not fit, an id outside the vocabulary, a label that is no class, more tokens
+                than positions, or several texts in a row that is pooled.
+            ConfigError: `outputs` is none of its words, or "last" where the head pools.
         """
         if outputs not in ("logits", "last", "hidden"):
             raise ConfigError(f"outputs is {outputs!r}; it must be 'logits', 'last' or 'hidden'")
@@ -171,8 +174,8 @@ class Transformer(nn.Module):
         if cache is not None and not stack.config.causal:
             raise UnsupportedError("a cache is for causal stacks: here, earlier tokens would have seen the new ones")
         _check_inputs(stack, inputs, places, types, cache)
-        if memory is not None and memory.states.shape[0] != inputs.shape[0]:
-            raise DataError(f"the memory has {memory.states.shape[0]} rows, the inputs {inputs.shape[0]}")
+        if memory is not None:
+            _check_memory(memory, inputs.shape[0], tape)
         x, where = stack(inputs, places, types=types, memory=memory, cache=cache, tape=tape)
         if outputs == "hidden" and labels is None:
             states: Tensor = x
@@ -180,7 +183,12 @@ class Transformer(nn.Module):
         if self.head is None:
             raise UnsupportedError("this model has no head; ask for outputs='hidden'")
         if labels is not None:
-            _check_labels(labels, inputs, self.head.weight.shape[0], label_smoothing)
+            _check_labels(labels, inputs, self.head, label_smoothing)
+        if self.head.pooling is not None:
+            _check_pooled(where, cache, outputs)
+            scores: Tensor = self.head(pool(x, where, self.head.pooling))
+            return scores if labels is None else cross_entropy(scores, labels, label_smoothing)
+        if labels is not None:
             return head_loss(self.head, x, labels, label_smoothing)
         if outputs == "last":
             x = last_token(x, where)
@@ -210,7 +218,8 @@ class Transformer(nn.Module):
         """Grow or shrink the output stack's token table and head.
 
         New rows are drawn as widely as the old ones are spread. Ties stay ties: an encoder that shares the
-        table is resized too. The parameters are new ones: make the optimizer afterwards.
+        table is resized too. A head that pools scores classes and stays as it is. The parameters are new ones:
+        make the optimizer afterwards.
 
         Args:
             vocab_size: New number of token ids.
@@ -222,7 +231,7 @@ class Transformer(nn.Module):
             raise ConfigError(f"vocab_size is {vocab_size}; a model needs at least one token")
         embedding = self.output_stack.input.embedding
         embedding.weight = _resized(embedding.weight, vocab_size)
-        if self.head is not None:
+        if self.head is not None and self.head.pooling is None:
             self.head.weight = embedding.weight if self.head.tied else _resized(self.head.weight, vocab_size)
             if self.head.bias is not None:
                 bias = torch.zeros(vocab_size, dtype=self.head.bias.dtype, device=self.head.bias.device)
@@ -240,20 +249,6 @@ class Transformer(nn.Module):
         if self.head is not None and self.head.tied:
             self.head.weight = self.output_stack.input.embedding.weight
         return self
-
-
-def last_token(x: Float[Tensor, "batch length d_model"], places: Places) -> Float[Tensor, "batch d_model"]:
-    """Return the state of each row's last token, whichever side the padding is on; zeros for an empty row.
-
-    Args:
-        x: States. *Shape:* (B, T, D).
-        places: Where they stand.
-    """
-    if places.plain:
-        return x[:, -1]
-    slot = torch.arange(places.length, device=x.device)
-    last = torch.where(places.is_token, slot, -1).amax(1).clamp(min=0)  # (B,)
-    return x[torch.arange(x.shape[0], device=x.device), last]
 
 
 def _check_inputs(
@@ -301,14 +296,60 @@ def _check_inputs(
         _check_ids(types, config.n_types, "token type")
 
 
-def _check_labels(labels: Tensor, inputs: Tensor, vocab_size: int, label_smoothing: float) -> None:
+def _check_memory(memory: Memory, n_rows: int, tape: Tape | None) -> None:
+    rows, beams = memory.states.shape[0], memory.beams
+    if rows * beams != n_rows:
+        each = "each input row" if beams == 1 else f"every {beams} input rows"
+        raise DataError(f"the memory has {rows} rows, the inputs {n_rows}; give one memory row for {each}")
+    if beams > 1 and tape is not None:
+        raise UnsupportedError(
+            f"a tape cannot look at {beams} beams that share a memory row: their cross-attention is computed as one "
+            "row; give each input row a memory row of its own"
+        )
+
+
+def _check_labels(labels: Tensor, inputs: Tensor, head: Head, label_smoothing: float) -> None:
     if torch.compiler.is_compiling():
         return
     if not 0.0 <= label_smoothing <= 1.0:
         raise ConfigError(f"label_smoothing is {label_smoothing}; it is a share, from 0 to 1")
-    if labels.shape != inputs.shape[:2]:
-        raise DataError(f"labels have shape {tuple(labels.shape)}, the inputs {tuple(inputs.shape[:2])}")
-    _check_ids(labels.masked_fill(labels == IGNORED, 0), vocab_size, "label")
+    if labels.is_floating_point():
+        raise DataError(f"labels have type {labels.dtype}; they must be torch.int64 (or int32)")
+    size, whole = head.weight.shape[0], head.pooling is not None
+    if labels.shape != inputs.shape[: 1 if whole else 2]:
+        way_out = f"; give one class a row: ({inputs.shape[0]},)" if whole else ""
+        raise DataError(f"labels have shape {tuple(labels.shape)}, the inputs {tuple(inputs.shape[:2])}{way_out}")
+    counted = labels.masked_fill(labels == IGNORED, 0)
+    if not whole:
+        _check_ids(counted, size, "label")
+    elif labels.device.type == "cpu" and (outside := (counted < 0) | (counted >= size)).any():
+        row = int(outside.nonzero()[0])
+        raise DataError(
+            f"label {int(labels[row])} in row {row} is outside 0..{size - 1}: the model knows {size} classes; "
+            "use the labels that it was made for"
+        )
+
+
+def _check_pooled(places: Places, cache: KVCache | None, outputs: str) -> None:
+    """A head that pools gives one answer a row: the row must be one whole text."""
+    if outputs == "last":
+        raise ConfigError(
+            "outputs is 'last', but this model's head pools each row and scores no token; ask for 'logits'"
+        )
+    if cache is not None:
+        raise UnsupportedError(
+            "a cache is for writing token by token, but this model's head pools whole rows; call without"
+        )
+    if places.plain or places.segment.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    segment = places.segment
+    low = segment.masked_fill(~places.is_token, torch.iinfo(segment.dtype).max).amin(1)
+    packed = (segment.amax(1) > low).nonzero()
+    if packed.numel():
+        raise DataError(
+            f"row {int(packed[0])} holds several texts, but this model's head pools each row to one answer; give "
+            "each text a row of its own"
+        )
 
 
 def _check_ids(ids: Tensor, size: int, what: str) -> None:
@@ -339,6 +380,6 @@ def _with_vocabulary(config: TransformerConfig, vocab_size: int) -> TransformerC
         update["decoder"] = resized(config.decoder)
     if config.encoder is not None and (config.decoder is None or config.share_embeddings):
         update["encoder"] = resized(config.encoder)
-    if config.head is not None:
+    if config.head is not None and config.head.pooling is None:
         update["head"] = config.head.model_copy(update={"vocab_size": vocab_size})
     return config.model_copy(update=update)

@@ -91,15 +91,18 @@ class Attention(Part):
         Args:
             x: The residual stream, normed where the block says so. *Shape:* (B, T, D).
             call: Places, mask, cache, tape.
-            memory: The encoder's output, in cross-attention. *Shape:* (B, S, D).
+            memory: The encoder's output, in cross-attention. *Shape:* (B, S, D), or (B / K, S, D) where K adjacent
+                rows look at the same memory.
         """
         if self.cross:
-            sight = call.memory_sight(self.mask)
             q, k, v = self._cross_qkv(x, call, memory)
+            beams = q.shape[0] // k.shape[0]
+            sight = call.memory_sight(self.mask, beams)
+            heads = _apart(self._attend(_side_by_side(q, beams), k, v, sight, call), beams)
         else:
-            sight = call.sight(call.mask & self.mask)
             q, k, v = self._self_qkv(x, call)
-        heads = call.note(self, "heads", self._attend(q, k, v, sight, call))  # (B, H, T, E)
+            heads = self._attend(q, k, v, call.sight(call.mask & self.mask), call)
+        heads = call.note(self, "heads", heads)  # (B, H, T, E)
         joined = heads.transpose(1, 2).flatten(2)  # (B, T, H * E)
         return call.note(self, "output", self.output(joined))
 
@@ -150,3 +153,13 @@ class Attention(Part):
                 return mix(F.dropout(weights, dropout), v)
         kernel = choose_kernel(self.config.kernel, sight.structure)
         return kernel.attend(q, k, v, sight, scale=self.scale, dropout=dropout)
+
+
+def _side_by_side(q: Tensor, beams: int) -> Tensor:
+    """The queries of K adjacent rows as those of one: (B K, H, T, E) -> (B, H, K T, E)."""
+    return q if beams == 1 else q.unflatten(0, (-1, beams)).transpose(1, 2).flatten(2, 3)
+
+
+def _apart(heads: Tensor, beams: int) -> Tensor:
+    """Undo `_side_by_side`: (B, H, K T, E) -> (B K, H, T, E)."""
+    return heads if beams == 1 else heads.unflatten(2, (beams, -1)).transpose(1, 2).flatten(0, 1)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F
 
 from glassformer.core.call import Call
 from glassformer.core.config import BlockConfig
 from glassformer.parts.attention import Attention
+from glassformer.parts.dropout import dropout
 from glassformer.parts.feed_forward import FeedForward
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Part
@@ -77,5 +77,5 @@ class Block(Part):
         return out
 
     def _add(self, x: Tensor, change: Tensor) -> Tensor:
-        change = F.dropout(change, self.dropout, self.training)
+        change = dropout(change, self.dropout, self.training)
         return x + change if self.residual else change

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from glassformer.core.call import Call
 from glassformer.core.config import InputConfig
+from glassformer.parts.dropout import dropout
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Matrix, Part
 from glassformer.parts.position import build_positions
@@ -85,4 +86,4 @@ class Input(Part):
             x = x + self.types(torch.zeros_like(call.places.position) if types is None else types)
         if self.norm is not None:
             x = self.norm(x)
-        return call.note(self, "output", F.dropout(x, self.dropout, self.training))
+        return call.note(self, "output", dropout(x, self.dropout, self.training))

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from glassformer.core.call import Call
 from glassformer.core.config import FeedForwardConfig
 from glassformer.parts.activation import ACTIVATIONS
+from glassformer.parts.dropout import dropout
 from glassformer.parts.part import Matrix, Part, linear_matrices
 
 
@@ -48,5 +48,5 @@ class FeedForward(Part):
         """Return the network's output for every position. *Shape:* (B, T, D)."""
         inner = self.inner(x)  # (B, T, F)
         inner = self.activation(inner) if self.gate is None else self.activation(self.gate(x)) * inner
-        inner = call.note(self, "inner", F.dropout(inner, self.dropout, self.training))
+        inner = call.note(self, "inner", dropout(inner, self.dropout, self.training))
         return call.note(self, "output", self.output(inner))

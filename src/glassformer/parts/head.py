@@ -1,4 +1,4 @@
-"""From the residual stream to a score for every token."""
+"""From the residual stream to scores of tokens or classes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.core.config import HeadConfig
+from glassformer.parts.dropout import dropout
 from glassformer.parts.embedding import Embedding
 from glassformer.parts.part import Matrix, Part
 
@@ -19,8 +20,10 @@ class Head(Part):
 
     Tied, W IS the embedding table: one tensor, counted, stored and updated once.
 
+    Where `pooling` is set, it scores classes: logits = W dropout(x) + b, and x is what `pool` makes of a row.
+
     Args:
-        config: Vocabulary, tie, offset.
+        config: Number of scores, tie, offset, pooling, dropout.
         d_model: Width of the residual stream, D.
         embedding: The table to use when the head is tied.
 
@@ -29,7 +32,7 @@ class Head(Part):
 
     def __init__(self, config: HeadConfig, d_model: int, embedding: Embedding) -> None:
         super().__init__()
-        self.tied = config.tied
+        self.tied, self.pooling, self.dropout = config.tied, config.pooling, config.dropout
         own = None if config.tied else nn.Parameter(torch.empty(config.vocab_size, d_model))
         self.weight = embedding.weight if own is None else own
         self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.bias else None
@@ -42,5 +45,5 @@ class Head(Part):
             yield Matrix("bias", self.bias, "offset")
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """Return the scores of every token. *Shape:* (..., V)."""
-        return F.linear(x, self.weight, self.bias)
+        """Return the scores of every token or class. *Shape:* (..., V)."""
+        return F.linear(dropout(x, self.dropout, self.training), self.weight, self.bias)

@@ -1,7 +1,8 @@
-"""The next character or byte of a text."""
+"""The next token of a text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 import numpy as np
@@ -11,8 +12,8 @@ from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.data.read import default_text, read_text
 from glassformer.data.windows import WindowSource
-from glassformer.tasks.task import Split, TaskData
-from glassformer.text.build import byte_tokenizer, character_tokenizer
+from glassformer.tasks.task import Judging, Kind, Split, TaskData
+from glassformer.text.build import TokenizerKind, build_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
 
@@ -26,8 +27,9 @@ class LanguageModelTask(Config):
     Attributes:
         name: "language_model".
         text: A UTF-8 file, plain or .gz; None = the help texts that every Python has on disk.
-        tokenizer: "character" or "byte".
-        min_count: Characters that training has seen less often become the unknown one.
+        tokenizer: "character", "byte", "word", "bpe" or "byte_bpe".
+        vocab_size: The most tokens of the vocabulary; the two BPE tokenizers need it.
+        min_count: Characters or words that training has seen less often become the unknown one.
         context: Tokens a window holds, and so the longest history a prediction can use.
         valid: Share of the text to watch training with.
         test: Share of the text to measure the result with, once; may be 0.
@@ -36,7 +38,8 @@ class LanguageModelTask(Config):
 
     name: Literal["language_model"] = "language_model"
     text: str | None = Field(None, min_length=1)
-    tokenizer: Literal["character", "byte"] = "character"
+    tokenizer: TokenizerKind = "character"
+    vocab_size: int | None = Field(None, ge=1)
     min_count: int = Field(1, ge=1)
     context: int = Field(64, ge=1)
     valid: float = Field(0.05, gt=0, lt=1)
@@ -56,14 +59,24 @@ class LanguageModelTask(Config):
         """The text."""
         return ("text",)
 
-    def whole(self, tokenizer: TextTokenizer) -> Split:
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """A decoder."""
+        return ("decoder",)
+
+    @property
+    def judging(self) -> Judging:
+        """By its surprise alone: no text is the only right one."""
+        return Judging(("loss",))
+
+    def whole(self, kind: Kind, tokenizer: TextTokenizer, classes: Sequence[str] = ()) -> Split:
         """Return the whole text; its first token is read only, for nothing comes before it."""
         return Split(WindowSource.evaluation(np.asarray(tokenizer.encode(self._content())), self.context))
 
     def _content(self) -> str:
         return default_text() if self.text is None else read_text(self.text).text
 
-    def build(self, tokenizer: TextTokenizer | None = None) -> TaskData:
+    def build(self, kind: Kind = "decoder", tokenizer: TextTokenizer | None = None) -> TaskData:
         """Return the text in windows."""
         text = self._content()
         cuts = [int(len(text) * (1 - self.valid - self.test)), int(len(text) * (1 - self.test))]
@@ -73,10 +86,12 @@ class LanguageModelTask(Config):
             if not content:
                 raise DataError(f"{name} has {len(text)} characters, too few for a {part} part; give more text")
         if tokenizer is None:
-            bytewise = self.tokenizer == "byte"
-            tokenizer = byte_tokenizer() if bytewise else character_tokenizer([train], ("<unk>",), self.min_count)
-        parts = [np.asarray(tokenizer.encode(part)) for part in (train, valid, test)]
-        unknown = [int((ids == tokenizer.unk_id).sum()) if tokenizer.unk_id is not None else 0 for ids in parts]
+            specials = () if self.tokenizer in ("byte", "byte_bpe") else ("<unk>",)
+            size, often = self.vocab_size, self.min_count
+            tokenizer = build_tokenizer(self.tokenizer, [train], specials, vocab_size=size, min_count=often)
+        encoded = [tokenizer.encode(part) for part in (train, valid, test)]
+        unknown = [tokenizer.n_unknown(ids) for ids in encoded]
+        parts = [np.asarray(ids) for ids in encoded]
         return TaskData(
             tokenizer=tokenizer,
             train=WindowSource(parts[0], self.context, self.seed, shift=True),
@@ -84,8 +99,8 @@ class LanguageModelTask(Config):
             test=Split(WindowSource.evaluation(parts[2], self.context, before=int(parts[1][-1])))
             if len(parts[2])
             else None,
-            kind="decoder",
-            metrics=("loss",),
+            kind=kind,
+            judging=self.judging,
             context=self.context,
             notes=(
                 f"{name}: {len(parts[0]):,} tokens to train on, {len(parts[1]):,} to validate, "

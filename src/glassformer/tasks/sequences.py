@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -10,7 +11,7 @@ from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError
 from glassformer.data.pairs import PairSource
 from glassformer.data.synthetic import DIGITS, SyntheticPairs, draw_held_out, transformed
-from glassformer.tasks.task import Split, TaskData
+from glassformer.tasks.task import Judging, Kind, Split, TaskData
 from glassformer.text.build import character_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
@@ -53,13 +54,23 @@ class SequenceTask(Config):
         """None: its data is made up."""
         return ()
 
-    def whole(self, tokenizer: TextTokenizer) -> Split:
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """An encoder-decoder."""
+        return ("encoder_decoder",)
+
+    @property
+    def judging(self) -> Judging:
+        """Whether the whole answer is right."""
+        return Judging(("loss", "exact_match"))
+
+    def whole(self, kind: Kind, tokenizer: TextTokenizer, classes: Sequence[str] = ()) -> Split:
         """Return the test sequences."""
-        test = self.build(tokenizer).test
+        test = self.build(kind, tokenizer).test
         assert test is not None, "build makes one"
         return test
 
-    def build(self, tokenizer: TextTokenizer | None = None) -> TaskData:
+    def build(self, kind: Kind = "encoder_decoder", tokenizer: TextTokenizer | None = None) -> TaskData:
         """Return fresh training sequences and two fixed sets that are kept out of them."""
         tokenizer = tokenizer or character_tokenizer([self.alphabet], ("<pad>", "<bos>", "<eos>"))
         lengths = (self.min_length, self.max_length)
@@ -79,8 +90,8 @@ class SequenceTask(Config):
             train=train,
             valid=self._split(valid, tokenizer),
             test=self._split(test, tokenizer),
-            kind="encoder_decoder",
-            metrics=("loss", "exact_match"),
+            kind=kind,
+            judging=self.judging,
         )
 
     def _split(self, texts: list[str], tokenizer: TextTokenizer) -> Split:

@@ -1,7 +1,8 @@
-"""What is learned: data, the metrics that judge it, and the kind of model it needs, as data."""
+"""What is learned: data, how a model is judged by it, and the kind of model it needs, as data."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -9,7 +10,27 @@ from glassformer.data.source import Source
 from glassformer.text.tokenizer import TextTokenizer
 
 Kind = Literal["encoder_decoder", "encoder", "decoder"]
-MetricName = Literal["loss", "exact_match"]
+KINDS: tuple[Kind, ...] = ("encoder_decoder", "encoder", "decoder")
+
+BleuTokenizer = Literal["13a", "zh", "char", "intl"]
+"""How sacreBLEU splits the text it compares: "13a" for most languages, "zh" or "char" for Chinese."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How a model's answers are made and judged.
+
+    Attributes:
+        metrics: Names of what is measured.
+        beam: How many beginnings a search for an answer follows; 1 = greedy. While training it is 1 always.
+        length_penalty: Of that search; see `BeamConfig`.
+        bleu_tokenizer: How BLEU splits text.
+    """
+
+    metrics: tuple[str, ...]
+    beam: int = 1
+    length_penalty: float = 1.0
+    bleu_tokenizer: BleuTokenizer = "13a"
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +39,7 @@ class Split:
 
     Attributes:
         source: Its batches, from which the loss is measured.
-        pairs: Each input with its right answer, where outputs are judged.
+        pairs: Each input with its right answer (a text, or the name of a class), where answers are judged.
     """
 
     source: Source
@@ -34,9 +55,11 @@ class TaskData:
         train: What is learned from.
         valid: What decides which checkpoint is kept.
         test: What is looked at once, at the end.
-        kind: The kind of model that fits these batches.
-        metrics: What is measured on `valid` and `test`.
+        kind: The kind of model that these batches are for.
+        judging: What is measured on `valid` and `test`, and how.
+        classes: What whole texts are labelled with, if they are.
         context: Tokens a model may read at once, where the task sets a limit.
+        example: A text whose answer is shown first.
         notes: What happened to the data, to be said before training.
     """
 
@@ -45,8 +68,10 @@ class TaskData:
     valid: Split
     test: Split | None
     kind: Kind
-    metrics: tuple[MetricName, ...]
+    judging: Judging
+    classes: tuple[str, ...] | None = None
     context: int | None = None
+    example: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -61,10 +86,21 @@ class Task(Protocol):
         """Which of its settings name files."""
         ...
 
-    def build(self, tokenizer: TextTokenizer | None = None) -> TaskData:
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of model that can learn it; the first is the usual one."""
+        ...
+
+    @property
+    def judging(self) -> Judging:
+        """What is measured, and how."""
+        ...
+
+    def build(self, kind: Kind, tokenizer: TextTokenizer | None = None) -> TaskData:
         """Return the data.
 
         Args:
+            kind: The kind of model it is for, one of `kinds`.
             tokenizer: The vocabulary of a model that exists already; made from the data when None.
 
         Raises:
@@ -72,11 +108,13 @@ class Task(Protocol):
         """
         ...
 
-    def whole(self, tokenizer: TextTokenizer) -> Split:
+    def whole(self, kind: Kind, tokenizer: TextTokenizer, classes: Sequence[str]) -> Split:
         """Return all of the data as one split, for a model that has not learned from it.
 
         Args:
+            kind: The kind of the model.
             tokenizer: The model's vocabulary.
+            classes: What the model labels texts with, if it does.
 
         Raises:
             DataError: A file is missing or cannot be used.

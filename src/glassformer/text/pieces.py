@@ -6,6 +6,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.text.words import byte_word_splitter, word_splitter
 
 
 def byte_symbols() -> tuple[str, ...]:
@@ -34,10 +35,16 @@ def token_pieces(backend: tokenizers.Tokenizer) -> tuple[bytes, ...]:
     cannot differ. Both spellings that have this property are known: whole characters and byte symbols.
 
     Raises:
-        UnsupportedError: The model is not a BPE, or its decoder has neither spelling.
+        UnsupportedError: The model is neither a BPE nor the words built here, or its decoder has neither spelling.
         CheckpointError: A byte-level vocabulary lacks a byte, so that some text would vanish.
     """
-    if not isinstance(backend.model, models.BPE):
+    if isinstance(backend.model, models.WordLevel):
+        if not _keeps_every_word(backend):
+            raise UnsupportedError(
+                "a tokenizer of model WordLevel that drops spaces or has no unknown word cannot be used; build it"
+                " with word_tokenizer, or use one whose model is a BPE"
+            )
+    elif not isinstance(backend.model, models.BPE):
         kind = type(backend.model).__name__
         raise UnsupportedError(f"a tokenizer of model {kind} cannot be used; use one whose model is a BPE")
     if isinstance(backend.decoder, decoders.ByteLevel):
@@ -70,6 +77,23 @@ def symbols_stand_alone(backend: tokenizers.Tokenizer) -> bool:
     special = special_ids(backend)
     one_symbol = all(len(token) == 1 for token in backend.get_vocab() if token not in special)
     return one_symbol and splits_only and backend.normalizer is None
+
+
+def words_stand_alone(backend: tokenizers.Tokenizer) -> bool:
+    """Return whether a text is split by `WORD_PATTERN` first, so that it may be cut between words."""
+    only_specials_added = len(special_ids(backend)) == len(backend.get_added_tokens_decoder())
+    ours = _splits_like(backend, word_splitter()) or _splits_like(backend, byte_word_splitter())
+    return ours and only_specials_added and backend.normalizer is None
+
+
+def _splits_like(backend: tokenizers.Tokenizer, splitter: pre_tokenizers.PreTokenizer) -> bool:
+    found = backend.pre_tokenizer  # the library compares no splitters; what it pickles says all about one
+    return found is not None and bool(found.__getstate__() == splitter.__getstate__())
+
+
+def _keeps_every_word(backend: tokenizers.Tokenizer) -> bool:
+    concatenates = isinstance(backend.decoder, decoders.Fuse) and _splits_like(backend, word_splitter())
+    return concatenates and backend.model.unk_token in special_ids(backend)
 
 
 def _byte_values(backend: tokenizers.Tokenizer) -> dict[str, int]:

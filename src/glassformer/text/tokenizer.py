@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tokenizers
 
 from glassformer.core.errors import CheckpointError, DataError, UnsupportedError
 from glassformer.core.files import write_text
-from glassformer.text.pieces import alphabet, special_ids, symbols_stand_alone, token_pieces
+from glassformer.text.groups import whole_characters
+from glassformer.text.pieces import alphabet, special_ids, symbols_stand_alone, token_pieces, words_stand_alone
 from glassformer.text.stream import TextStream, piece_of
+from glassformer.text.words import first_surrogate, parts
 
-PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
-SPECIALS = (PAD, BOS, EOS, UNK)
+PAD, BOS, EOS, UNK, MASK = "<pad>", "<bos>", "<eos>", "<unk>", "<mask>"
+SPECIALS = (PAD, BOS, EOS, UNK, MASK)
 """Every special token this project gives a meaning to."""
 
 ENCODED_AT_ONCE = 100_000
@@ -27,8 +29,8 @@ class TextTokenizer:
     Those built here have no normaliser: `decode(encode(text)) == text` wherever no character is unknown.
 
     Args:
-        backend: A tokenizer with a BPE model (without merges: single characters or bytes); it is taken over,
-            its truncation and padding are switched off.
+        backend: A tokenizer with a BPE model (without merges: single characters or bytes), or with the words
+            of `word_tokenizer`; it is taken over, its truncation and padding are switched off.
 
     Raises:
         UnsupportedError: The library's tokenizer is of another kind.
@@ -42,7 +44,8 @@ class TextTokenizer:
         self._pieces = token_pieces(backend)
         self._special: dict[str, int] = special_ids(backend)
         self._alphabet = alphabet(backend)
-        self._step = ENCODED_AT_ONCE if symbols_stand_alone(backend) else None
+        self._symbols_stand_alone = symbols_stand_alone(backend)
+        self._words_stand_alone = words_stand_alone(backend)
 
     def __reduce__(self) -> tuple[type[TextTokenizer], tuple[tokenizers.Tokenizer]]:
         return TextTokenizer, (self._backend,)
@@ -69,8 +72,13 @@ class TextTokenizer:
 
     @property
     def unk_id(self) -> int | None:
-        """The id of every character without its own, or None."""
+        """The id of every character (or word) without its own, or None."""
         return self._special.get(UNK)
+
+    @property
+    def mask_id(self) -> int | None:
+        """The id that stands where a token is to be guessed, or None."""
+        return self._special.get(MASK)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens (except '<unk>', where there is one).
@@ -80,9 +88,8 @@ class TextTokenizer:
         """
         self._refuse_unknown(text)
         ids: list[int] = []
-        step = self._step or max(len(text), 1)
-        for start in range(0, len(text), step):
-            ids += self._backend.encode(text[start : start + step], add_special_tokens=False).ids
+        for part in self._parts(text):
+            ids += self._backend.encode(part, add_special_tokens=False).ids
         return ids
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
@@ -94,6 +101,10 @@ class TextTokenizer:
             DataError: A character has no id and there is no '<unk>'.
         """
         return [self.encode(text) for text in texts]
+
+    def n_unknown(self, ids: Sequence[int]) -> int:
+        """Return how many of some ids stand for something without an id of its own."""
+        return 0 if self.unk_id is None else ids.count(self.unk_id)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of `ids`, special tokens left out; bytes that are no UTF-8 become U+FFFD.
@@ -115,7 +126,27 @@ class TextTokenizer:
         piece = piece_of(self._pieces, token)
         if not piece:
             return self._backend.id_to_token(token) or f"<unused {token}>"
-        return "".join(map(_visible, piece.decode("utf-8", errors="surrogateescape")))
+        return _readable(piece)
+
+    def label_groups(self, ids: Sequence[int]) -> list[tuple[range, str]]:
+        """Return the smallest groups of tokens that are whole characters, each as a person should read it.
+
+        Args:
+            ids: The tokens of one sequence.
+
+        Returns:
+            For each group, from the first to the last: its places in `ids`, and what `label` would say of its
+            tokens taken together.
+
+        Raises:
+            DataError: An id is not of this vocabulary.
+        """
+        pieces = [piece_of(self._pieces, token) for token in ids]
+        groups = whole_characters(pieces)
+        return [
+            (group, _readable(b"".join(pieces[group.start : group.stop])) or self.label(ids[group.start]))
+            for group in groups
+        ]
 
     def stream(self) -> TextStream:
         """Return a fresh incremental decoder, one for each sequence."""
@@ -152,11 +183,20 @@ class TextTokenizer:
         except (CheckpointError, UnsupportedError) as error:
             raise type(error)(f"{path}: {error}") from error
 
+    def _parts(self, text: str) -> Iterator[str]:
+        if self._symbols_stand_alone:
+            return (text[start : start + ENCODED_AT_ONCE] for start in range(0, len(text), ENCODED_AT_ONCE))
+        if self._words_stand_alone:
+            return parts(text, ENCODED_AT_ONCE)
+        return iter([text])
+
     def _refuse_unknown(self, text: str) -> None:
-        if self._alphabet is not None:
-            offset = next((i for i, character in enumerate(text) if character not in self._alphabet), None)
+        if self._alphabet is None:
+            offset = first_surrogate(text)
+        elif self._alphabet.issuperset(text):
+            offset = None
         else:
-            offset = _first_surrogate(text)
+            offset = next(i for i, character in enumerate(text) if character not in self._alphabet)
         if offset is None:
             return
         if "\ud800" <= text[offset] <= "\udfff":
@@ -174,12 +214,8 @@ class TextTokenizer:
         return repr("".join(characters[:40])) + (f" and {len(characters) - 40} more" if len(characters) > 40 else "")
 
 
-def _first_surrogate(text: str) -> int | None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return error.start
-    return None
+def _readable(piece: bytes) -> str:
+    return "".join(map(_visible, piece.decode("utf-8", errors="surrogateescape")))
 
 
 def _visible(character: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from glassformer.core.metric import Measured
+
 if TYPE_CHECKING:
     from glassformer.training.trainer import Trainer, Update
 
@@ -46,7 +48,7 @@ class Callback:
     def warned(self, trainer: Trainer, step: int, text: str) -> None:
         """Something looks wrong, but training goes on."""
 
-    def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
+    def evaluated(self, trainer: Trainer, split: str, metrics: Measured, better: bool) -> None:
         """The model was judged; `better` = it is the one to keep."""
 
     def updated(self, trainer: Trainer, update: Update) -> None:

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError
+from glassformer.core.metric import known_metric
 
 
 class TrainingConfig(Config):
@@ -15,7 +16,9 @@ class TrainingConfig(Config):
 
     Attributes:
         max_steps: Updates of the parameters.
-        batch_size: Sequences of a batch.
+        batch_size: Rows of a batch.
+        batch_tokens: Tokens of a batch on its longer side, padding included; rows of like length go together, and
+            `batch_size` does not count. None = `batch_size` counts. For data whose lengths are known beforehand.
         accumulate: Batches whose gradients make one update.
         seed: Of the initial values, the order of the data and dropout.
         optimizer: "adamw", "adam" or "sgd".
@@ -34,7 +37,9 @@ class TrainingConfig(Config):
         save_every: Updates between saved states; None = only at evaluations and at the end.
         norms_every: Updates between looks at the norm of every layer; None = never.
         patience: Evaluations without a better `select_by` after which training ends; None = never.
-        select_by: What decides which model is kept: "loss", "exact_match", or "last" for the last one.
+        average: Share of max_steps, at the end, over whose updates the weights are averaged; from then on the mean is
+            what is judged and kept. 0 = never.
+        select_by: What decides which model is kept: a metric such as "loss" or "bleu", or "last" for the last one.
         precision: "auto", "float32", "bf16" or "fp16"; the parameters are float32 always.
         device: "auto", "cpu", "cuda" or "mps".
         threads: Threads of a CPU; None = torch's choice.
@@ -44,6 +49,7 @@ class TrainingConfig(Config):
 
     max_steps: int = Field(1000, ge=1)
     batch_size: int = Field(64, ge=1)
+    batch_tokens: int | None = Field(None, ge=1)
     accumulate: int = Field(1, ge=1)
     seed: int = Field(0, ge=0, lt=2**63)
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
@@ -62,7 +68,8 @@ class TrainingConfig(Config):
     save_every: int | None = Field(None, ge=1)
     norms_every: int | None = Field(50, ge=1)
     patience: int | None = Field(None, ge=1)
-    select_by: Literal["loss", "exact_match", "last"] = "loss"
+    average: float = Field(0.0, ge=0, le=1)
+    select_by: str = "loss"
     precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     threads: int | None = Field(None, ge=1, le=1024)
@@ -74,6 +81,18 @@ class TrainingConfig(Config):
     def _betas_from_text(cls, value: Any) -> Any:
         """On the command line two numbers are one text: `--set training.betas=0.9,0.95`."""
         return tuple(value.strip("[] ").split(",")) if isinstance(value, str) else value
+
+    @field_validator("select_by")
+    @classmethod
+    def _it_can_select(cls, name: str) -> str:
+        if name != "last" and not known_metric(name).judges:
+            raise ConfigError(f"{name} does not say which of two models is better; choose another metric, or last")
+        return name
+
+    @property
+    def average_from(self) -> int:
+        """The first update whose weights are part of the average; after max_steps if there is none."""
+        return self.max_steps + 1 - round(self.average * self.max_steps)
 
     @property
     def warmup_steps(self) -> int:

@@ -3,66 +3,102 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from glassformer.data.order import BatchOrder
-from glassformer.data.source import loader
-from glassformer.generation.config import GenerationConfig
-from glassformer.generation.text import HasModel, generate_texts
+from glassformer.data.batch import Batch
+from glassformer.data.order import BatchOrder, Order, TokenOrder
+from glassformer.data.source import HasLengths, Source, loader
+from glassformer.generation.answer import answer_texts
+from glassformer.generation.config import BeamConfig
+from glassformer.generation.text import HasModel
 from glassformer.models.inference import inference
+from glassformer.models.loss import cross_entropy
 from glassformer.models.transformer import Transformer
-from glassformer.tasks.task import MetricName, Split
-from glassformer.training.objective import objective
+from glassformer.tasks.task import Judging, Split
+from glassformer.training.metrics import LABEL_METRICS, TEXT_METRICS, label_metrics, text_metrics
+from glassformer.training.objective import logits_of, objective
 
-HIGHER_IS_BETTER = {"loss": False, "exact_match": True}
+BATCH_TOKENS = 4096
+"""Tokens at a time, padding included."""
+
+Advanced = Callable[[int, int], None]
+"""Told of progress, as (done, total) rows."""
 
 
 def evaluate(
     loaded: HasModel,
     split: Split,
-    metrics: Sequence[MetricName],
+    judging: Judging,
     *,
-    batch_size: int = 64,
-    advanced: Callable[[int, int], None] | None = None,
-) -> dict[str, float]:
+    batch_tokens: int = BATCH_TOKENS,
+    advanced: Advanced | None = None,
+) -> dict[str, float | str]:
     """Return the metrics of a model on a split.
 
     Args:
         loaded: A model in any mode, which computes in its own precision, and its tokenizer.
         split: What to judge it by.
-        metrics: Which metrics; "loss" brings "perplexity" and "tokens" along.
-        batch_size: Sequences at a time; it changes no result.
-        advanced: Called with (done, total) sequences.
+        judging: Which metrics, and how answers are made; "loss" brings "perplexity" and "tokens" along, "bleu" its
+            signature.
+        batch_tokens: Tokens at a time, padding included; it changes no result.
+        advanced: Told of progress.
     """
-    found: dict[str, float] = {}
-    if "loss" in metrics:
-        found |= loss_metrics(loaded.model, split, batch_size, advanced)
-    if "exact_match" in metrics and split.pairs:
-        outputs = answers(loaded, [source for source, _ in split.pairs], batch_size=batch_size, advanced=advanced)
-        right = sum(output == target for output, (_, target) in zip(outputs, split.pairs, strict=True))
-        found["exact_match"] = right / len(split.pairs)
+    found: dict[str, float | str] = {}
+    if set(judging.metrics) & {"loss", *LABEL_METRICS}:
+        found |= source_metrics(loaded.model, split.source, judging, batch_tokens, advanced)
+    if split.pairs and set(judging.metrics) & set(TEXT_METRICS):
+        config = BeamConfig(beam=judging.beam, length_penalty=judging.length_penalty)
+        answers = answer_texts(loaded, [text for text, _ in split.pairs], config, advanced=advanced)
+        outputs, expected = [answer[0].text for answer in answers], [target for _, target in split.pairs]
+        found |= text_metrics(judging.metrics, outputs, expected, judging.bleu_tokenizer)
     return found
 
 
-def loss_metrics(
-    model: Transformer, split: Split, batch_size: int, advanced: Callable[[int, int], None] | None = None
-) -> dict[str, float]:
-    """Return loss (nats per token), perplexity (its exponential) and the number of scored tokens.
+def greedy(judging: Judging) -> Judging:
+    """Return the same judging with answers that are quickly made, as they are while a model still learns."""
+    return replace(judging, beam=1)
+
+
+def source_metrics(
+    model: Transformer, source: Source, judging: Judging, batch_tokens: int, advanced: Advanced | None = None
+) -> dict[str, float | str]:
+    """Return loss (nats per target), perplexity (its exponential) and the number of targets, and metrics of labels.
 
     Sums are divided once, at the end, so that neither batch size nor sentence length weighs in.
     """
-    total, tokens, done = 0.0, 0, 0
-    order = BatchOrder(len(split.source), batch_size, seed=0, shuffle=False)
+    total, targets, done = 0.0, 0, 0
+    labelled = bool(set(judging.metrics) & set(LABEL_METRICS))
+    outputs: list[int] = []
+    expected: list[int] = []
     with inference(model.modules()):
-        for batch in loader(split.source, order, epoch=0):
-            loss = objective(model, batch.to(model.device))
+        for batch in _batches(source, batch_tokens):
+            here = batch.to(model.device)
+            if labelled:
+                logits = logits_of(model, here)
+                loss = cross_entropy(logits, here.labels)
+                outputs += logits.argmax(-1).tolist()
+                expected += batch.labels.tolist()
+            else:
+                loss = objective(model, here)
             total += float(loss.sum)
-            tokens += int(loss.count)
+            targets += int(loss.count)
             done += len(batch)
             if advanced is not None:
-                advanced(done, len(split.source))
-    mean = total / max(1, tokens)
-    return {"loss": mean, "perplexity": perplexity(mean), "tokens": tokens}
+                advanced(done, len(source))
+    mean = total / max(1, targets)
+    found: dict[str, float | str] = {"loss": mean, "perplexity": perplexity(mean), "tokens": targets}
+    return found | label_metrics(judging.metrics, outputs, expected)
+
+
+def _batches(source: Source, batch_tokens: int) -> Iterator[Batch]:
+    order: Order
+    if isinstance(source, HasLengths):
+        lengths = source.lengths
+        order = TokenOrder(lengths, max(batch_tokens, *map(max, lengths)), seed=0, shuffle=False)
+    else:
+        order = BatchOrder(len(source), max(1, batch_tokens // max(source.longest)), seed=0, shuffle=False)
+    return loader(source, order, epoch=0)
 
 
 def perplexity(loss: float) -> float:
@@ -71,33 +107,3 @@ def perplexity(loss: float) -> float:
         return math.exp(loss)
     except OverflowError:
         return math.inf
-
-
-def answers(
-    loaded: HasModel,
-    texts: Sequence[str],
-    *,
-    batch_size: int = 64,
-    advanced: Callable[[int, int], None] | None = None,
-) -> list[str]:
-    """Return what a model writes for each text, greedily; texts of like length together, so that none waits long.
-
-    What does not end is cut at twice the tokens of the text and 10 more.
-
-    Args:
-        loaded: An encoder-decoder and its tokenizer.
-        texts: What it reads.
-        batch_size: Texts at a time; it changes no result.
-        advanced: Called with (done, total) texts.
-    """
-    limits = [2 * len(loaded.tokenizer.encode(text)) + 10 for text in texts]
-    by_length = sorted(range(len(texts)), key=limits.__getitem__)
-    outputs = [""] * len(texts)
-    for begin in range(0, len(texts), batch_size):
-        rows = by_length[begin : begin + batch_size]
-        config = GenerationConfig(max_new_tokens=limits[rows[-1]])
-        for row, written in zip(rows, generate_texts(loaded, [texts[row] for row in rows], config), strict=True):
-            outputs[row] = loaded.tokenizer.decode(written.tokens[: limits[row]])
-        if advanced is not None:
-            advanced(begin + len(rows), len(texts))
-    return outputs

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from glassformer.core.errors import DivergenceError
+from glassformer.core.metric import METRICS
 from glassformer.inspection.growth import GrowthWatch
 from glassformer.training.callback import Callback, Interval
-from glassformer.training.evaluate import HIGHER_IS_BETTER, evaluate
+from glassformer.training.evaluate import evaluate, greedy
 from glassformer.training.layer_norms import norms_on
 from glassformer.training.trainer import Trainer, Update
 
@@ -42,10 +43,11 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
         ):
             _look(trainer, norms_on(trainer.model, window[0]), watch, callbacks)
         if _due(update.step, config.eval_every, config.max_steps):
-            metrics, better = judge(trainer)
-            progress.seconds = time.perf_counter() - began
-            for callback in callbacks:
-                callback.evaluated(trainer, "valid", metrics, better)
+            with trainer.average.applied():
+                metrics, better = judge(trainer)
+                progress.seconds = time.perf_counter() - began
+                for callback in callbacks:
+                    callback.evaluated(trainer, "valid", metrics, better)
         for callback in callbacks:
             callback.updated(trainer, update)
     progress.finished = progress.step >= config.max_steps or _out_of_patience(trainer)
@@ -53,21 +55,22 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
         callback.ended(trainer)
 
 
-def judge(trainer: Trainer) -> tuple[dict[str, float], bool]:
+def judge(trainer: Trainer) -> tuple[dict[str, float | str], bool]:
     """Evaluate on the validation split; remember its best; return the metrics, and whether this model is kept.
 
     Raises:
         DivergenceError: The loss is not finite: a model that is compared with NaN is never better.
     """
     config, progress, data = trainer.config, trainer.progress, trainer.data
-    metrics = evaluate(trainer, data.valid, data.metrics)
-    if not math.isfinite(metrics["loss"]):
+    metrics = evaluate(trainer, data.valid, greedy(data.judging))
+    if not math.isfinite(float(metrics["loss"])):
         raise DivergenceError(
             f"the validation loss after update {progress.step} is {metrics['loss']}; the last good state is kept. "
             "Lower training.lr or lengthen training.warmup"
         )
-    value = float(progress.step) if config.select_by == "last" else metrics[config.select_by]
-    higher = HIGHER_IS_BETTER.get(config.select_by, True)
+    last = config.select_by == "last"
+    value = float(progress.step if last else metrics[config.select_by])
+    higher = last or METRICS[config.select_by].higher_is_better
     improved = progress.best is None or (value > progress.best if higher else value < progress.best)
     # Of two models that answer equally well the newer one is kept: it has learned for longer.
     kept = improved or (higher and value == progress.best)

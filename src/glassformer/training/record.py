@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.core.files import append_text, to_json, write_text
+from glassformer.core.metric import Measured
 from glassformer.training.callback import Callback, Interval
 from glassformer.training.trainer import Trainer
 
@@ -56,7 +57,7 @@ class MetricsLog(Callback):
             }
         )
 
-    def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
+    def evaluated(self, trainer: Trainer, split: str, metrics: Measured, better: bool) -> None:
         """Write the line of an evaluation."""
         progress = trainer.progress
         self._append({"step": progress.step, "split": split, "seconds": round(progress.seconds, 2), **metrics})

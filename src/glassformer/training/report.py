@@ -9,14 +9,17 @@ from typing import Any
 
 import torch
 
+from glassformer.core.metric import in_order, spoken
 from glassformer.core.protocols import Tokenizer
-from glassformer.generation.config import GenerationConfig
+from glassformer.generation.answer import answer_texts
+from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.stream import generate
 from glassformer.generation.text import HasModel, generate_text, source_ids
 from glassformer.inspection.attention import attention_weights
 from glassformer.inspection.report import AttentionPicture, Example, ReportData, write_report
+from glassformer.models.inference import inference
 from glassformer.tasks.task import Split, TaskData
-from glassformer.training.evaluate import answers
+from glassformer.training.objective import logits_of
 
 EXAMPLES, PICTURES = 10, 4
 SNIPPET = 24
@@ -45,43 +48,79 @@ def write_run_report(
     judged = result.get("test", result["valid"])
     facts = ("parameters", "steps", "train_seconds", "tokens_per_second", "precision")
     folder = shlex.quote(str(path.parent))
-    if split.pairs:
-        examples, attention = _answers(loaded, split), list(cross_attention(loaded, split))
-        commands = [f"glassformer generate {folder} {shlex.quote(split.pairs[0][0])}", f"glassformer eval {folder}"]
+    if data.classes is not None:
+        examples, attention = _labelled(loaded, split, data.classes), list(_encoder_attention(loaded, split))
+        commands = [f"glassformer predict {folder} {shlex.quote(_start(split.pairs[0][0]))}"]
+    elif split.pairs:
+        text = data.example or _short_text(split)
+        examples, attention = _answers(loaded, split, data), list(cross_attention(loaded, text))
+        commands = [f"glassformer generate {folder} {shlex.quote(_start(text))}"]
     else:
         snippet = _snippet(split, loaded.tokenizer)
         examples, attention = [_continuation(loaded, snippet)], list(_self_attention(loaded, snippet))
-        commands = [f"glassformer generate {folder} PROMPT --temperature 0.8", f"glassformer eval {folder}"]
+        commands = [f"glassformer generate {folder} PROMPT --temperature 0.8"]
     content = ReportData(
         title=f"{result['task']}: {path.parent.name}",
-        headline={**_readable(judged), **{name: result[name] for name in facts}},
+        headline={**{n: spoken(n, v) for n, v in in_order(judged).items()}, **{name: result[name] for name in facts}},
         metrics=rows,
         examples=examples,
         attention=attention,
-        commands=[*commands, f"glassformer summary {folder}"],
+        commands=[*commands, f"glassformer eval {folder}", f"glassformer summary {folder}"],
     )
     write_report(path, content, language=language)
 
 
-def _readable(metrics: Mapping[str, float]) -> dict[str, float | str]:
-    """Metrics as a person reads them, what was asked for first: shares as percentages, losses to four places."""
-    shares = {name: f"{100 * value:.1f} %" for name, value in metrics.items() if name == "exact_match"}
-    losses = {name: f"{metrics[name]:.4f}" for name in ("loss", "perplexity") if name in metrics}
-    return {**shares, **losses, **{name: value for name, value in metrics.items() if name not in {**shares, **losses}}}
-
-
-def _answers(loaded: HasModel, split: Split) -> list[Example]:
-    pairs = split.pairs[:EXAMPLES]
-    outputs = answers(loaded, [source for source, _ in pairs])
+def _answers(loaded: HasModel, split: Split, data: TaskData) -> list[Example]:
+    own = [] if data.example is None else [(data.example, None)]
+    pairs: list[tuple[str, str | None]] = [*own, *split.pairs[: EXAMPLES - len(own)]]
+    judging = data.judging
+    config = BeamConfig(beam=judging.beam, length_penalty=judging.length_penalty)
+    outputs = [found[0].text for found in answer_texts(loaded, [source for source, _ in pairs], config)]
+    # Of translations another one may be as good: only where every right answer is the same is it said to be wrong.
+    exact = "bleu" not in judging.metrics
     return [
-        Example(source, output, expected, output == expected)
+        Example(source, output, expected, output == expected if exact else None)
         for (source, expected), output in zip(pairs, outputs, strict=True)
     ]
 
 
-def cross_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPicture]:
+def _labelled(loaded: HasModel, split: Split, classes: Sequence[str]) -> list[Example]:
+    items = list(range(min(EXAMPLES, len(split.source))))
+    with inference(loaded.model.modules()):
+        best = logits_of(loaded.model, split.source.batch(items, epoch=0).to(loaded.model.device)).argmax(-1).tolist()
+    return [
+        Example(text, classes[label], expected, classes[label] == expected)
+        for (text, expected), label in zip(split.pairs, best, strict=False)
+    ]
+
+
+def _encoder_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPicture]:
+    """Self-attention on a short text of those that are labelled: in the stack that reads it."""
+    lengths = [len(text) for text, _ in split.pairs]
+    item = min(range(len(lengths)), key=lambda item: abs(lengths[item] - SNIPPET))
+    batch = split.source.batch([item], epoch=0)
+    read = batch.inputs if batch.source is None else batch.source
+    tokens = read[0].tolist()[: 2 * SNIPPET]
+    labels = [loaded.tokenizer.label(token) for token in tokens]
+    if batch.source is None:
+        yield from _surest(attention_weights(loaded.model, tokens), labels, labels)
+        return
+    start = batch.inputs[0].tolist()
+    weights = attention_weights(loaded.model, start, sources=tokens, pattern="encoder.*.weights")
+    yield from _surest(weights, labels, labels)
+
+
+def _short_text(split: Split) -> str:
+    return min((source for source, _ in split.pairs), key=lambda source: abs(len(source) - SNIPPET // 2))
+
+
+def _start(text: str) -> str:
+    """As much of a text as a command can show."""
+    return text if len(text) <= 80 else text[:80]
+
+
+def cross_attention(loaded: HasModel, text: str) -> Iterator[AttentionPicture]:
     """The cross-attention heads that are surest of where to look: rows are what is written, columns what is read."""
-    text = min((source for source, _ in split.pairs), key=lambda source: abs(len(source) - SNIPPET // 2))
     tokenizer, config = loaded.tokenizer, GenerationConfig(max_new_tokens=2 * SNIPPET)
     source, written = source_ids(tokenizer, text), list(generate_text(loaded, text, config).tokens)
     if not written:

@@ -20,11 +20,11 @@ from glassformer.core.errors import CheckpointError, ConfigError
 from glassformer.core.files import ensure_writable, remove_leftovers, write_json, write_text
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.transformer import Transformer
-from glassformer.tasks.task import TaskData
+from glassformer.tasks.task import Kind, TaskData
 from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.callback import Callback
 from glassformer.training.config import TrainingConfig
-from glassformer.training.evaluate import evaluate
+from glassformer.training.evaluate import evaluate, greedy
 from glassformer.training.interrupt import Interrupts
 from glassformer.training.loop import fit
 from glassformer.training.precision import choose_device, choose_precision, parameter_type
@@ -73,7 +73,7 @@ def train(recipe: Recipe, out: Path | None = None, callbacks: Sequence[Callback]
 
 def _begin(folder: Path, recipe: Recipe, callbacks: Sequence[Callback]) -> Run:
     _refuse_occupied(folder)
-    data = recipe.task.build()
+    data = recipe.task.build(kind_for(recipe))
     with _trainer(recipe.training, resolve(recipe.model, data), data) as trainer:
         # All that can be refused was refused: a folder is made only for a run that begins.
         ensure_writable(folder)
@@ -151,7 +151,7 @@ def evaluate_run(
     device: torch.device | str = "cpu",
     precision: str = "float32",
     advanced: Callable[[int, int], None] | None = None,
-) -> tuple[str, dict[str, float]]:
+) -> tuple[str, dict[str, float | str]]:
     """Measure a run's model again, on its own data or on other data.
 
     The vocabulary stays the model's, also where the data is new.
@@ -179,11 +179,11 @@ def evaluate_run(
     loaded = load(folder, device=device, dtype=parameter_type(precision, torch.device(device)))
     named = {edit.partition("=")[0].strip() for edit in edits}
     if named & {f"task.{name}" for name in recipe.task.files}:
-        foreign = recipe.task.whole(loaded.tokenizer)
-        return "all", evaluate(loaded, foreign, ("loss", "exact_match"), advanced=advanced)
-    data = recipe.task.build(loaded.tokenizer)
+        foreign = recipe.task.whole(kind_for(recipe), loaded.tokenizer, classes_of(loaded.model))
+        return "all", evaluate(loaded, foreign, recipe.task.judging, advanced=advanced)
+    data = recipe.task.build(kind_for(recipe), loaded.tokenizer)
     name, split = ("valid", data.valid) if data.test is None else ("test", data.test)
-    return name, evaluate(loaded, split, data.metrics, advanced=advanced)
+    return name, evaluate(loaded, split, data.judging, advanced=advanced)
 
 
 def read_recipe(folder: Path, edits: Sequence[str] = ()) -> Recipe:
@@ -203,10 +203,8 @@ def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
     """Return the architecture for a task's data.
 
     Raises:
-        ConfigError: The kind of model does not fit the task, or the context is longer than the model's positions.
+        ConfigError: The context is longer than the model's positions.
     """
-    if arguments.kind != data.kind:
-        raise ConfigError(f"this task trains a model of kind {data.kind}, but model.kind is {arguments.kind}")
     if arguments.max_positions is None:
         limit = max(data.train.longest) if arguments.positions == "learned" else None
         arguments = arguments.model_copy(update={"max_positions": data.context or limit})
@@ -215,7 +213,25 @@ def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
         raise ConfigError(
             f"the data has rows of {longest} tokens, but model.max_positions is {arguments.max_positions}"
         )
-    return arguments.resolve(data.tokenizer.vocab_size)
+    return arguments.resolve(data.tokenizer.vocab_size, classes=data.classes)
+
+
+def kind_for(recipe: Recipe) -> Kind:
+    """Return the kind of model that a recipe trains.
+
+    Raises:
+        ConfigError: The task cannot be learned by a model of that kind.
+    """
+    kind = recipe.model.kind
+    if kind not in recipe.task.kinds:
+        possible = " or ".join(recipe.task.kinds)
+        raise ConfigError(f"the task {recipe.task.name} trains a model of kind {possible}, but model.kind is {kind}")
+    return kind
+
+
+def classes_of(model: Transformer) -> tuple[str, ...]:
+    """Return what a model labels texts with; nothing if it does not."""
+    return () if model.config.head is None else model.config.head.classes
 
 
 def _refuse_occupied(folder: Path) -> None:
@@ -231,8 +247,8 @@ def _data_again(folder: Path, recipe: Recipe) -> TaskData:
     """The data of a run that was begun, in the vocabulary it was begun with, whatever its text says by now."""
     file = folder / TOKENIZER_FILE
     if file.exists():
-        return recipe.task.build(TextTokenizer.load(file))
-    data = recipe.task.build()
+        return recipe.task.build(kind_for(recipe), TextTokenizer.load(file))
+    data = recipe.task.build(kind_for(recipe))
     data.tokenizer.save(file)
     return data
 
@@ -252,8 +268,8 @@ def _trainer(
     Raises:
         ConfigError: The device is not there, or the task does not measure what selects the model.
     """
-    if settings.select_by not in (*data.metrics, "last"):
-        choices = ", ".join((*data.metrics, "last"))
+    if settings.select_by not in (*data.judging.metrics, "last"):
+        choices = ", ".join((*data.judging.metrics, "last"))
         raise ConfigError(
             f"training.select_by is {settings.select_by}, but this task has only {choices} to choose from"
         )
@@ -285,8 +301,10 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
     loaded = load(folder, device=trainer.model.device)
     rows = read_metrics(folder / METRICS_FILE)
     at_best = [row for row in rows if row["split"] == "valid" and row["step"] == progress.best_step]
-    valid = at_best[-1] if at_best else evaluate(loaded, data.valid, data.metrics)  # a lost log is no lost run
+    valid = at_best[-1] if at_best else evaluate(loaded, data.valid, greedy(data.judging))  # a lost log is no lost run
     chosen = "last" if recipe.training.select_by == "last" else f"best {recipe.training.select_by}"
+    if progress.best_step >= recipe.training.average_from:
+        chosen += f", mean of updates {recipe.training.average_from} to {progress.best_step}"
     result: dict[str, Any] = {
         "task": recipe.task.name,
         "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),
@@ -300,7 +318,7 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
         "valid": {name: value for name, value in valid.items() if name not in ("step", "split", "seconds")},
     }
     if data.test is not None:
-        result["test"] = evaluate(loaded, data.test, data.metrics)
+        result["test"] = evaluate(loaded, data.test, data.judging)
     write_run_report(folder / REPORT_FILE, loaded, data, result, rows, recipe.training.language)
     write_json(folder / RESULT_FILE, result)  # last: it says that the run is finished
     return result

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
 from glassformer.checkpoint.native import MODEL_FILE, save_model
 from glassformer.core.errors import DivergenceError
+from glassformer.core.metric import Measured
 from glassformer.training.callback import Callback
 from glassformer.training.state import save_state
 from glassformer.training.trainer import Trainer, Update
@@ -30,7 +30,7 @@ class Checkpoints(Callback):
         self.folder, self.every = folder, every
         self.judged = False
 
-    def evaluated(self, trainer: Trainer, split: str, metrics: Mapping[str, float], better: bool) -> None:
+    def evaluated(self, trainer: Trainer, split: str, metrics: Measured, better: bool) -> None:
         """Keep the better model; the state that knows of it follows when the update is done with."""
         self.judged = True
         if better:

@@ -19,7 +19,7 @@ from glassformer.training.trainer import Trainer
 
 NEW, LAST, PREVIOUS = "new-last.safetensors", "last.safetensors", "previous.safetensors"
 """The newest first; NEW is there only between the end of writing and the two renames that follow."""
-FORMAT = "glassformer training state 1"
+FORMAT = "glassformer training state 2"
 
 
 def save_state(trainer: Trainer, folder: Path) -> Path:
@@ -37,6 +37,7 @@ def save_state(trainer: Trainer, folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {f"model.{name}": tensor for name, tensor in weights_of(trainer.model).items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in trainer.average.means.items()}
     numbers: dict[str, dict[str, Any]] = {}
     for index, values in trainer.optimizer.state_dict()["state"].items():
         for name, value in values.items():
@@ -52,6 +53,7 @@ def save_state(trainer: Trainer, folder: Path) -> Path:
         "progress": json.dumps(trainer.progress.to_dict()),
         "optimizer": json.dumps(numbers),
         "scaler": json.dumps(trainer.scaler.state_dict()),
+        "averaged": json.dumps(trainer.average.count),
         **_circumstances(trainer),
     }
     save_tensors(folder / NEW, tensors, metadata)
@@ -114,6 +116,8 @@ def _restore(trainer: Trainer, tensors: dict[str, Tensor], metadata: dict[str, s
     trainer.optimizer.load_state_dict({"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]})
     if scaler := json.loads(metadata["scaler"]):  # empty without fp16
         trainer.scaler.load_state_dict(scaler)
+    means = {name.removeprefix("average."): mean for name, mean in tensors.items() if name.startswith("average.")}
+    trainer.average.restore(means, json.loads(metadata["averaged"]))
     trainer.progress = Progress.from_dict(json.loads(metadata["progress"]))
     torch.set_rng_state(tensors["random.cpu"])
     if "random.cuda" in tensors and trainer.model.device.type == "cuda":

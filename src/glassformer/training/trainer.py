@@ -10,16 +10,17 @@ from itertools import count, islice
 
 import torch
 
-from glassformer.core.errors import DivergenceError
+from glassformer.core.errors import ConfigError, DivergenceError
 from glassformer.core.places import IGNORED
 from glassformer.data.batch import Batch
-from glassformer.data.order import BatchOrder
-from glassformer.data.source import loader
+from glassformer.data.order import BatchOrder, Order, TokenOrder
+from glassformer.data.source import HasLengths, Source, loader
 from glassformer.inspection.nonfinite import first_bad_gradient, first_non_finite
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import TaskData
 from glassformer.text.tokenizer import TextTokenizer
+from glassformer.training.average import Average
 from glassformer.training.config import TrainingConfig
 from glassformer.training.objective import objective
 from glassformer.training.optimizer import build_optimizer
@@ -63,7 +64,8 @@ class Trainer:
         self.model, self.data, self.config, self.precision = model, data, config, precision
         self.optimizer = build_optimizer(model, config)
         self.scaler = torch.amp.GradScaler(precision.device_type, enabled=precision.name == "fp16")
-        self.order = BatchOrder(len(data.train), config.batch_size, config.seed, shuffle=True)
+        self.order = batch_order(data.train, config)
+        self.average = Average(model)
         self.progress = Progress()
         self.d_model = model.config.output_stack.input.d_model
 
@@ -109,6 +111,8 @@ class Trainer:
         seconds = time.perf_counter() - began
         self.progress.skipped += overflowed
         self._count(len(window), tokens, loss_sum, seconds)
+        if step >= self.config.average_from:
+            self.average.take()
         return Update(step, loss_sum / tokens, lr, grad_norm, tokens, seconds)
 
     def _backward(self, window: Sequence[Batch], tokens: int) -> torch.Tensor:
@@ -172,6 +176,22 @@ class Trainer:
         where = finding.describe() if finding else "No single module makes it: the sum of finite numbers overflows."
         named = ", ".join(map(str, items[:8])) + (", ..." if len(items) > 8 else "")
         return f"the {what} of update {step} is not finite (items {named} of epoch {self.progress.epoch}). {where}"
+
+
+def batch_order(source: Source, config: TrainingConfig) -> Order:
+    """Return which items of a source make up each batch.
+
+    Raises:
+        ConfigError: Batches are to be counted in tokens, but the lengths of the items are not known beforehand.
+    """
+    if config.batch_tokens is None:
+        return BatchOrder(len(source), config.batch_size, config.seed, shuffle=True)
+    if not isinstance(source, HasLengths):
+        raise ConfigError(
+            f"training.batch_tokens is {config.batch_tokens}, but this task draws fresh items, whose lengths nobody"
+            " knows beforehand; use training.batch_size"
+        )
+    return TokenOrder(source.lengths, config.batch_tokens, config.seed, shuffle=True)
 
 
 def _targets(batch: Batch) -> int:

@@ -1,0 +1,130 @@
+"""One sentence that is being searched for."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from glassformer.core.protocols import Tokenizer
+from glassformer.generation.config import BeamConfig
+from glassformer.generation.hypothesis import Hypothesis, normalised
+from glassformer.generation.stopping import StopReason
+
+Continuation = tuple[float, int, int]
+"""Log-probability of a prefix with one more token, the number of the prefix among the live ones, the token."""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The beginning of a text.
+
+    Attributes:
+        tokens: New ids so far.
+        logprob: Their log-probability together, in nats; -inf marks a copy that only fills up a batch.
+        parent: Number, among those that were live one step before, of the prefix that it continues.
+    """
+
+    tokens: tuple[int, ...] = ()
+    logprob: float = 0.0
+    parent: int = 0
+
+
+class Sentence:
+    """The search for one sentence: its live prefixes, its ended ones, and when it is done.
+
+    Args:
+        index: Its number in the list of prompts, from 0.
+        context: What the model sees before everything new: begin token and prompt.
+        config: The search's settings.
+        eos_id: The end token, if there is one.
+        max_new: Tokens that a hypothesis may get.
+        room: Tokens that fit the model's context behind `context`; None = as many as you like.
+
+    Attributes:
+        live: Prefixes that go on, the most probable first, `beam` at most.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        context: Sequence[int],
+        config: BeamConfig,
+        *,
+        eos_id: int | None,
+        max_new: int,
+        room: int | None,
+    ) -> None:
+        self.index, self.context = index, tuple(context)
+        self.limit = max_new if room is None else min(max_new, room)
+        """The largest possible number of new tokens."""
+        self.live = [Prefix()]
+        self._ended: list[tuple[float, Prefix]] = []
+        self._cut: list[Prefix] = []
+        self._cut_reason: StopReason = "length" if self.limit == max_new else "context"
+        self._config, self._eos_id = config, eos_id
+        self._cut_at_limit()
+
+    def take(self, continuations: Iterable[Continuation]) -> None:
+        """Go on by one token.
+
+        The end token competes like any other: a hypothesis ends where fewer than `beam` continuations that go on are
+        better than it. It does not cost one of the `beam` places, so ends cannot crowd out what is live.
+
+        Args:
+            continuations: The best ones of all live prefixes together, the best first: 2 `beam`, or all there are.
+        """
+        live: list[Prefix] = []
+        for logprob, parent, token in continuations:
+            if len(live) == self._config.beam or logprob == -math.inf:
+                break
+            prefix = Prefix((*self.live[parent].tokens, token), logprob, parent)
+            if token == self._eos_id:
+                insort(self._ended, (self._score(prefix), prefix), key=lambda ended: -ended[0])  # of equals the older
+            else:
+                live.append(prefix)
+        self._ended = self._ended[: self._config.n_best]
+        self.live = live
+        self._cut_at_limit()
+
+    @property
+    def done(self) -> bool:
+        """True once nothing live can become better than the worst ended hypothesis that counts.
+
+        A live prefix with log-probability s reaches at best s / limit^alpha, for what is yet to come adds 0 at most.
+        The first end is not enough: with alpha > 0 a longer text may still come out better.
+        """
+        if not self.live:
+            return True
+        if len(self._ended) < self._config.n_best:
+            return False
+        best = normalised(self.live[0].logprob, self.limit, self._config.length_penalty)
+        return best <= self._ended[-1][0]
+
+    def rows(self, width: int) -> list[Prefix]:
+        """Return the live prefixes, and copies that can never be chosen, `width` in all."""
+        filling = Prefix(self.live[0].tokens, -math.inf, self.live[0].parent)
+        return [*self.live, *[filling] * (width - len(self.live))]
+
+    def results(self, tokenizer: Tokenizer) -> list[Hypothesis]:
+        """Return what was found, best first: those that ended, then, if they are too few, those that were cut."""
+        found: list[tuple[Prefix, StopReason]] = [(prefix, "eos") for _, prefix in self._ended]
+        found += [(prefix, self._cut_reason) for prefix in self._cut]
+        return [
+            Hypothesis(
+                text=tokenizer.decode(prefix.tokens[:-1] if reason == "eos" else prefix.tokens),
+                tokens=prefix.tokens,
+                logprob=prefix.logprob,
+                score=self._score(prefix),
+                stop_reason=reason,
+            )
+            for prefix, reason in found[: self._config.n_best]
+        ]
+
+    def _score(self, prefix: Prefix) -> float:
+        return normalised(prefix.logprob, len(prefix.tokens), self._config.length_penalty)
+
+    def _cut_at_limit(self) -> None:
+        if self.live and len(self.live[0].tokens) == self.limit:
+            self._cut, self.live = self.live, []
