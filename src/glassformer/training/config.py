@@ -21,11 +21,11 @@ class TrainingConfig(Config):
             `batch_size` does not count. None = `batch_size` counts. For data whose lengths are known beforehand.
         accumulate: Batches whose gradients make one update.
         seed: Of the initial values, the order of the data and dropout.
-        optimizer: "adamw", "adam" or "sgd".
+        optimizer: "adamw", "adam", "sgd" or "muon".
         lr: Peak learning rate; None is possible with schedule=paper, whose formula has its own.
         betas: Adam's two decay rates.
         eps: Added to Adam's denominator.
-        momentum: SGD momentum.
+        momentum: Of sgd, and of muon, for which 0.95 is usual.
         weight_decay: Of matrices; gains and offsets are not decayed.
         schedule: "paper" (warm-up, then step^-1/2), "cosine", "linear" or "constant".
         warmup: Updates of rising learning rate: a number from 1, or a share of max_steps below 1.
@@ -52,7 +52,7 @@ class TrainingConfig(Config):
     batch_tokens: int | None = Field(None, ge=1)
     accumulate: int = Field(1, ge=1)
     seed: int = Field(0, ge=0, lt=2**63)
-    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     lr: float | None = Field(1e-3, gt=0)
     betas: tuple[float, float] = Field((0.9, 0.98), strict=False)
     eps: float = Field(1e-9, gt=0)
@@ -92,7 +92,8 @@ class TrainingConfig(Config):
     @property
     def average_from(self) -> int:
         """The first update whose weights are part of the average; after max_steps if there is none."""
-        return self.max_steps + 1 - round(self.average * self.max_steps)
+        averaged = max(1, round(self.average * self.max_steps)) if self.average else 0
+        return self.max_steps + 1 - averaged
 
     @property
     def warmup_steps(self) -> int:
