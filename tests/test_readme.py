@@ -17,8 +17,16 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+VERBS = {"demo", "train", "generate", "eval", "score", "summary", "sites", "translate", "predict", "inspect"}
 TINY = ("training.max_steps=2", "model.d_model=16", "model.n_heads=2", "model.n_layers=1")
-OF_TASK = {"language_model": ("task.context=32",), "sequences": ("task.test_size=20", "task.valid_size=10")}
+OF_TASK = {
+    "language_model": ("task.context=32",),
+    "sequences": ("task.test_size=20", "task.valid_size=10"),
+    "translation": ("task.test_size=3", "task.valid_size=3", "task.vocab_size=200", "training.eval_every=2"),
+    "classification": ("task.vocab_size=200", "training.eval_every=2"),
+    "dates": ("task.test_size=20", "task.valid_size=10", "model.d_head=8"),
+    "matching": ("task.made_size=50", "training.eval_every=2"),
+}
 """What makes a training short enough for a test; nothing else of a command is changed."""
 
 
@@ -39,7 +47,8 @@ def shortened(words: list[str]) -> list[str]:
     verb, *rest = words[1:]
     if verb not in ("demo", "train") or "--list" in rest or "--resume" in rest:
         return words[1:]
-    task = "language_model" if verb == "train" and rest[0] in ("language_model", "shakespeare") else "sequences"
+    recipe = rest[0] if verb == "train" else "demo"
+    task = {"shakespeare": "language_model"}.get(recipe, recipe if recipe in OF_TASK else "sequences")
     return [*words[1:], *(part for edit in (*TINY, *OF_TASK[task]) for part in ("--set", edit))]
 
 
@@ -52,6 +61,11 @@ def run(arguments: list[str]) -> None:
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
+    pairs = [(f"Mann Nummer {n} liest.", f"Man number {n} reads.") for n in range(40)]
+    for name, side in (("train.de", 0), ("train.en", 1), ("new.de", 0)):
+        Path(name).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+    rows = [f'"Number {n}, {word}",{word}\n' for n in range(20) for word in ("good", "bad")]
+    Path("reviews.csv").write_text("text,label\n" + "".join(rows), encoding="utf-8")
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
@@ -62,7 +76,7 @@ def test_commands_run_in_order() -> None:
     found = [words for code in blocks(README, "bash") for words in commands(code)]
     ours = [words for words in found if words[0] == "glassformer"]
     assert {words[0] for words in found} <= {"glassformer", "pip", "pytest"}, "another program that nobody tried"
-    assert {words[1] for words in ours} >= {"demo", "train", "generate", "eval", "score", "summary", "sites"}
+    assert {words[1] for words in ours} >= VERBS
     for words in ours:
         run(shortened(words))
 

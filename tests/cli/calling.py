@@ -15,6 +15,9 @@ TINY = ("training.max_steps=4", "model.d_model=16", "model.n_heads=2", "model.n_
 SEQUENCES = (*TINY, "task.test_size=20", "task.valid_size=10")
 TEXT = (*TINY, "task.context=16")
 
+GERMAN = {"rot": "red", "blau": "blue", "Hund": "dog", "Katze": "cat", "sieht": "sees", "und": "and", "ein": "a"}
+QUESTIONS = {"who": "person", "where": "place", "how many": "number"}
+
 BOOK = "The quick brown fox jumps over the lazy dog, and then it sleeps. 我们今天去看山看水，天上有云。🎉\n" * 40
 
 

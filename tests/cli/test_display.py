@@ -43,7 +43,9 @@ def shown(live: LiveDisplay) -> list[str]:
 
 def trainer(step: int = 0, max_steps: int = 1000) -> Trainer:
     fake: Any = SimpleNamespace(
-        config=SimpleNamespace(max_steps=max_steps, select_by="loss"), progress=SimpleNamespace(step=step)
+        config=SimpleNamespace(max_steps=max_steps, select_by="loss"),
+        progress=SimpleNamespace(step=step),
+        unit="tokens",
     )
     return cast(Trainer, fake)
 

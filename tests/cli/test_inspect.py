@@ -131,9 +131,9 @@ def test_any_text_can_be_inspected(text: str) -> None:
     ("kind", "pooling", "axes"),
     [
         ("encoder", None, {"encoder": 3}),
-        ("encoder", "mean", {"encoder": 3}),
-        ("decoder", "last", {"decoder": 3}),
-        ("encoder_decoder", "last", {"encoder": 3, "decoder": 1, "cross": 1}),
+        ("encoder", "mean", {"encoder": 4}),
+        ("decoder", "last", {"decoder": 4}),
+        ("encoder_decoder", "last", {"encoder": 4, "decoder": 1, "cross": 1}),
     ],
 )
 def test_models_that_write_nothing_are_shown_too(

@@ -15,7 +15,18 @@ from glassformer.version import __version__
 
 from .calling import PROGRAM, SEQUENCES, call, process, refused, sets
 
-VERBS = ("demo", "train", "eval", "generate", "score", "summary", "sites")
+VERBS = (
+    "demo",
+    "train",
+    "eval",
+    "translate",
+    "predict",
+    "generate",
+    "score",
+    "inspect",
+    "summary",
+    "sites",
+)
 
 
 def test_help_names_every_verb_and_cuts_no_description(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def test_options_are_settings(reverse_run: Path) -> None:
         ("training.threads=100000000", "training.threads is '100000000'"),
         ("training.batch_size=0", "training.batch_size is '0'"),
         ("training.optimizer=adan", "input should be 'adamw'"),
-        ("training.select_by=exactmatch", "training.select_by is 'exactmatch'"),
+        ("training.select_by=exactmatch", "there is no metric 'exactmatch'; did you mean 'exact_match'?"),
         ("training.warmup=100", "warmup takes 100 updates, but max_steps is only 4"),
         ("training.device=gpu", "training.device is 'gpu'"),
         ("task.name=revers", "task.name is 'revers', which is not a task; did you mean 'reverse'?"),
@@ -133,7 +133,7 @@ def test_options_are_settings(reverse_run: Path) -> None:
         ("model.attention=3", "set model.attention.KEY"),
         ("model.attention.scale=big", "model.attention.scale is 'big'"),
         ("model.attention.kernel=fast", "unknown attention kernel 'fast'; known: auto, reference, sdpa"),
-        ("model.kind=decoder", "this task trains a model of kind encoder_decoder, but model.kind is decoder"),
+        ("model.kind=decoder", "the task reverse trains a model of kind encoder_decoder, but model.kind is decoder"),
         ("model.max_positions=5", "the data has rows of 21 tokens, but model.max_positions is 5"),
     ],
 )
@@ -384,10 +384,28 @@ def test_resume_without_a_run_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [["reverse"], ["--set", "training.seed=1"], ["--out", "x"], ["--threads", "1"], ["--device", "cpu"]]
+    "more", [["reverse"], ["--set", "training.seed=1"], ["--out", "x"], ["--precision", "bf16", "--threads", "1"]]
 )
-def test_resume_takes_nothing_else(more: list[str], reverse_run: Path) -> None:
-    refused(call("train", *more, "--resume", reverse_run), "--resume takes the run's own recipe", code=2)
+def test_resume_takes_nothing_but_a_device_and_threads(more: list[str], reverse_run: Path) -> None:
+    refused(call("train", *more, "--resume", reverse_run), "nothing with it but --device and --threads", code=2)
+
+
+def test_resume_on_another_device_or_with_other_threads(reverse_run: Path, copied: Callable[[Path], Path]) -> None:
+    run = copied(reverse_run)
+    (run / "result.json").unlink()
+    refused(call("train", "--resume", run, "--device", "gpu"), "device is 'gpu'; choose auto, cpu, cuda or mps")
+    saved = json.loads((reverse_run / "result.json").read_text("utf-8"))["threads"]
+    with pytest.warns(UserWarning, match=f"saved with threads {saved} and goes on with {saved + 1}"):
+        result = call("train", "--resume", run, "--device", "cpu", "--threads", str(saved + 1))
+    assert result.exit_code == 0, result.output
+    assert json.loads((run / "result.json").read_text("utf-8"))["threads"] == saved + 1
+
+
+def test_a_text_that_nobody_named_is_said_to_be_a_stand_in(text_run: Path, book: Path) -> None:
+    few = sets(*TEXT, "training.max_steps=1", "training.warmup=0")
+    said = call("train", "shakespeare", "--out", "run", *few, "--set", "task.test=0").stdout
+    assert "data     no text was named, and these stand in for it: --set task.text=FILE\n" in said
+    assert "stand in" not in call("train", "shakespeare", "--out", "own", *few, "--set", f"task.text={book}").stdout
 
 
 def test_resume_of_a_run_with_a_damaged_config_names_the_file(

@@ -40,7 +40,8 @@ def test_eval_measures_what_training_measured(reverse_run: Path, text_run: Path)
         wanted = json.loads((run / "result.json").read_text(encoding="utf-8"))["test"]
         assert answer("eval", run) == {"split": "test", **wanted}
         said = call("eval", run).stdout
-        assert said.startswith(f"test: loss {wanted['loss']:.4f}  perplexity {wanted['perplexity']:.4f}")
+        assert f"loss {wanted['loss']:.4f}  perplexity {wanted['perplexity']:.4f}" in said
+        assert said.startswith("test: exact match " if "exact_match" in wanted else "test: loss ")
 
 
 def test_eval_on_other_data(text_run: Path, book: Path) -> None:
@@ -160,7 +161,7 @@ def test_generate_notes_what_has_no_effect(text_run: Path) -> None:
 
 def test_generate_notes_unknown_characters(text_run: Path) -> None:
     said = call("generate", text_run, "é∑", "--max-new-tokens", "1").stderr
-    assert said == "note: 2 characters of the text are unknown to this model\n"
+    assert said == "note: 2 tokens of the text are unknown to this model\n"
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ def test_score_refuses_what_a_model_cannot_read(text_run: Path, reverse_run: Pat
 
 
 def test_score_notes_unknown_characters(text_run: Path) -> None:
-    assert call("score", text_run, "Te∑").stderr == "note: 1 character of the text is unknown to this model\n"
+    assert call("score", text_run, "Te∑").stderr == "note: 1 token of the text is unknown to this model\n"
 
 
 # --- MODEL

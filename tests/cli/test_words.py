@@ -75,6 +75,7 @@ def test_clock(seconds: float, said: str) -> None:
 
 def test_metrics_line() -> None:
     metrics = {"loss": 2.0, "perplexity": 7.3890561, "tokens": 93, "exact_match": 0.9995}
-    assert metrics_line(metrics) == "loss 2.0000  perplexity 7.3891  exact match 100.0 %"
+    assert metrics_line(metrics) == "exact match 100.0 %  loss 2.0000  perplexity 7.3891"
+    assert metrics_line({"bleu_signature": "nrefs:1", "bleu": 12.345, "tokens": 9}) == "BLEU 12.35"
     assert metrics_line({"perplexity": 1.5e300}) == "perplexity 1.50e+300"
     assert metrics_line({"loss": math.nan, "perplexity": math.inf}) == "loss nan  perplexity inf"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.places import IGNORED
-from glassformer.data.source import Source
+from glassformer.data.order import BatchOrder
+from glassformer.data.source import Source, loader
 from glassformer.tasks.language_model import LanguageModelTask
 
 
@@ -32,7 +33,7 @@ def test_text_is_cut_in_order_into_three_parts(tmp_path):
     assert data.tokenizer.vocab_size == 2  # the unknown one and a: the later parts are not looked at
     assert targets(data.valid.source) == [data.tokenizer.unk_id] * 10
     assert targets(data.test.source) == [data.tokenizer.unk_id] * 10
-    assert (data.kind, data.metrics, data.context) == ("decoder", ("loss",), 4)
+    assert (data.kind, data.judging.metrics, data.context) == ("decoder", ("loss",), 4)
     assert data.notes == (
         f"{tmp_path / 'text.txt'}: 80 tokens to train on, 10 to validate, 10 to test; unknown in them: 0, 10, 10",
     )
@@ -83,7 +84,9 @@ def test_every_token_of_the_later_parts_is_scored_exactly_once(tmp_path_factory,
 
 def test_vocabulary_of_a_model_is_taken_as_it_is(tmp_path):
     before = LanguageModelTask(text=write(tmp_path, "abc" * 100), context=4).build()
-    after = LanguageModelTask(text=write(tmp_path, "abz" * 100), context=4, tokenizer="byte").build(before.tokenizer)
+    after = LanguageModelTask(text=write(tmp_path, "abz" * 100), context=4, tokenizer="byte").build(
+        tokenizer=before.tokenizer
+    )
     assert after.tokenizer is before.tokenizer
     assert before.tokenizer.unk_id in targets(after.valid.source)
 
@@ -142,3 +145,69 @@ def test_without_a_file_it_reads_what_every_python_has():
     assert len(targets(data.valid.source)) > 10_000
     again = LanguageModelTask().build()
     assert np.array_equal(data.train.batch([3, 1], 2).inputs, again.train.batch([3, 1], 2).inputs)
+
+
+TALE = "".join(f"der alte Mann und das große Meer {number}, 老人與海。\n" for number in range(150))
+
+
+@pytest.mark.parametrize(("tokenizer", "smallest"), [("bpe", 45), ("byte_bpe", 257)])
+def test_trained_tokenizers_score_every_token_of_the_later_parts_once(tmp_path, tokenizer, smallest):
+    path = write(tmp_path, TALE)
+    data = LanguageModelTask(text=path, tokenizer=tokenizer, vocab_size=300, context=8).build()
+    assert data.test is not None
+    kept = data.tokenizer.decode(targets(data.valid.source)) + data.tokenizer.decode(targets(data.test.source))
+    assert TALE.endswith(kept)
+    assert len(kept) == pytest.approx(len(TALE) * 0.1, abs=1)
+    assert smallest < data.tokenizer.vocab_size <= 300
+    assert (data.tokenizer.unk_id is None) == (tokenizer == "byte_bpe")
+    assert len(targets(data.valid.source)) < len(kept) / 3  # tokens are longer than characters
+    assert data.notes[0].endswith("unknown in them: 0, 0, 0")
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "byte_bpe"])
+def test_trained_tokenizers_learn_from_the_training_part_alone(tmp_path, tokenizer):
+    text = "abab " * 200 + "xyxy " * 30
+    data = LanguageModelTask(
+        text=write(tmp_path, text), tokenizer=tokenizer, vocab_size=280, context=4, valid=0.1, test=0.05
+    ).build()
+    pieces = {data.tokenizer.decode([token]) for token in range(data.tokenizer.vocab_size)}
+    assert "abab" in pieces
+    assert "xy" not in pieces
+    lost = tokenizer == "bpe"  # a character without an id; bytes all have one
+    assert (data.tokenizer.unk_id in targets(data.valid.source)) == lost
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "byte_bpe"])
+def test_trained_tokenizers_need_a_size(tmp_path, tokenizer):
+    with pytest.raises(ConfigError, match=f"a {tokenizer} tokenizer merges until it has vocab_size ids, and none is"):
+        LanguageModelTask(text=write(tmp_path, TALE), tokenizer=tokenizer).build()
+
+
+def test_o35_special_tokens_in_a_text_are_text(tmp_path):
+    text = "hi <unk> x <eos>\n" * 40
+    for tokenizer, size in {"character": None, "word": None, "bpe": 60, "byte_bpe": 300}.items():
+        data = LanguageModelTask(text=write(tmp_path, text), tokenizer=tokenizer, vocab_size=size, context=4).build()
+        found = targets(data.valid.source)
+        assert data.tokenizer.unk_id not in found
+        assert data.tokenizer.decode(found) in text
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_o27_workers_cut_the_same_windows_and_epochs_others(tmp_path):
+    data = LanguageModelTask(text=write(tmp_path, TALE), context=16).build()
+    order = BatchOrder(len(data.train), 20, seed=1, shuffle=True)
+    epochs = []
+    for epoch in (0, 1):
+        alone, shared = ([batch.inputs for batch in loader(data.train, order, epoch, workers=n)] for n in (0, 2))
+        assert all(one.equal(other) for one, other in zip(alone, shared, strict=True))
+        epochs.append(shared)
+    assert not all(one.equal(other) for one, other in zip(*epochs, strict=True))
+
+
+def test_whole_text_is_scored_but_for_its_first_token(tmp_path):
+    before = LanguageModelTask(text=write(tmp_path, "abc" * 100), context=4).build()
+    task = LanguageModelTask(text=write(tmp_path, "cbz" * 5), context=4)
+    whole = task.whole("decoder", before.tokenizer)
+    assert targets(whole.source) == before.tokenizer.encode("cbz" * 5)[1:]
+    assert (whole.pairs, task.kinds, task.files) == ((), ("decoder",), ("text",))

@@ -5,7 +5,6 @@ import pytest
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.places import IGNORED
 from glassformer.data.batch import Batch
-from glassformer.tasks.registry import TASKS, parse_task
 from glassformer.tasks.sequences import SequenceTask
 from glassformer.tasks.task import TaskData
 
@@ -35,7 +34,7 @@ def test_targets_are_the_right_answers(name):
         assert split is not None
         assert all(target == ANSWERS[name](source) for source, target in split.pairs)
         assert texts(data, split.source.batch(range(len(split.source)), 0)) == list(split.pairs)
-    assert (data.kind, data.metrics) == ("encoder_decoder", ("loss", "exact_match"))
+    assert (data.kind, data.judging.metrics) == ("encoder_decoder", ("loss", "exact_match"))
 
 
 def test_a_sorted_row_is_as_expected():
@@ -124,17 +123,11 @@ def test_impossible_settings_are_refused(settings, message):
 def test_alphabet_that_the_models_vocabulary_lacks_is_refused():
     digits = SequenceTask(name="copy", epoch_size=5, valid_size=5, test_size=5).build().tokenizer
     with pytest.raises(DataError, match=r"'x'.* has no id in this vocabulary"):
-        SequenceTask(name="copy", alphabet="xy", epoch_size=5, valid_size=5, test_size=5).build(digits)
+        SequenceTask(name="copy", alphabet="xy", epoch_size=5, valid_size=5, test_size=5).build(tokenizer=digits)
 
 
-def test_every_task_is_found_by_its_name():
-    for name, kind in TASKS.items():
-        task = parse_task({"name": name})
-        assert isinstance(task, kind)
-        assert task.name == name
-    with pytest.raises(ConfigError, match=r"task\.name is 'srot', which is not a task; did you mean 'sort'"):
-        parse_task({"name": "srot"})
-    with pytest.raises(ConfigError, match=r"task\.name is missing; choose one of"):
-        parse_task({})
-    with pytest.raises(ConfigError, match=r"task\.context is not a setting"):
-        parse_task({"name": "copy", "context": "4"})
+def test_whole_is_the_test_set():
+    task = SequenceTask(name="copy", epoch_size=5, valid_size=5, test_size=5)
+    data = task.build()
+    assert data.test is not None
+    assert task.whole("encoder_decoder", data.tokenizer).pairs == data.test.pairs

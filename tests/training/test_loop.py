@@ -17,7 +17,7 @@ from glassformer.training.config import TrainingConfig
 from glassformer.training.run import resume, train
 from glassformer.training.trainer import Trainer, Update
 
-from .tiny import At, interrupt_after, metrics, needs_posix, sequences, state, text_model
+from .tiny import At, classification, interrupt_after, metrics, needs_posix, sequences, state, text_model, translation
 
 pytestmark = [pytest.mark.usefixtures("no_report"), needs_posix]
 
@@ -58,6 +58,37 @@ def test_model_with_the_highest_exact_match_is_kept_and_of_equal_ones_the_newer(
     run = train(recipe, tmp_path / "run", [remember(weights)])
     assert (run.result["selected"], run.result["best_step"]) == ("best exact_match", 3)
     assert torch.equal(kept(tmp_path / "run"), weights[3])
+
+
+@pytest.mark.parametrize(
+    ("make", "metric", "values", "best"),
+    [
+        (translation, "bleu", (1.0, 30.0, 20.0), 2),
+        (translation, "chrf", (10.0, 5.0, 2.0), 1),
+        (translation, "loss", (3.0, 1.0, 2.0), 2),
+        (classification, "accuracy", (0.5, 0.25, 0.75), 3),
+        (classification, "f1_macro", (0.5, 0.5, 0.25), 2),
+    ],
+)
+def test_any_metric_selects_in_its_own_direction(tmp_path, monkeypatch, make, metric, values, best):
+    scripted(monkeypatch, *({"loss": 1.0} | {metric: value} for value in values))
+    run = train(make(tmp_path / "data", max_steps=3, warmup=0, eval_every=1, select_by=metric), tmp_path / "run")
+    assert (run.result["selected"], run.result["best_step"]) == (f"best {metric}", best)
+
+
+def test_metric_that_is_none_or_chooses_nothing_is_refused():
+    with pytest.raises(ConfigError, match="there is no metric 'blue'; did you mean 'bleu'"):
+        TrainingConfig(select_by="blue")
+    for name in ("tokens", "bleu_signature"):
+        with pytest.raises(ConfigError, match=f"{name} does not say which of two models is better"):
+            TrainingConfig(select_by=name)
+
+
+def test_metric_of_another_task_is_refused_with_those_of_this_one(tmp_path):
+    message = "select_by is bleu, but this task has only loss, accuracy, f1_macro, last to choose from"
+    with pytest.raises(ConfigError, match=message):
+        train(classification(tmp_path / "data", select_by="bleu"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_last_model_is_kept_when_that_is_asked_for(text, tmp_path, monkeypatch):

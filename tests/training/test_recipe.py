@@ -20,39 +20,72 @@ from glassformer.training.recipe import (
     recipe_names,
     to_yaml,
 )
-from glassformer.training.run import resolve
+from glassformer.training.run import kind_for, resolve
+
+from .tiny import write_pairs, write_table
 
 
 def same(one: Recipe, other: Recipe) -> bool:
     return (one.task, one.model, one.training) == (other.task, other.model, other.training)
 
 
+def with_data(name: str, folder: Path) -> list[str]:
+    """What a user adds to a shipped recipe that has no data of its own: a folder or a file, here a small one."""
+    pairs = write_pairs(folder, 60)
+    table = write_table(folder, 60).read_text("utf-8")
+    if name == "multi30k":
+        for part in ("val", "test_2016_flickr"):
+            write_pairs(folder, source=f"{part}.de", target=f"{part}.en")
+        write_pairs(folder, 60, source="train.de", target="train.en")
+        return [f"task.data={folder}"]
+    if name == "chnsenticorp":
+        for part in ("train", "dev", "test"):
+            (folder / f"{part}.tsv").write_text(table.replace("text", "text_a", 1), "utf-8")
+        return [f"task.data={folder}"]
+    if name == "trec":
+        rows = [line.split("\t") for line in table.splitlines()[1:]]
+        for part in ("train", "test"):
+            (folder / f"TREC.{part}.all").write_text("".join(f"{label} {text}\n" for text, label in rows), "latin-1")
+        return [f"task.data={folder}"]
+    if name == "zh_en":
+        (folder / "pairs.tsv").write_text("".join(f"cat {n}\t我{chr(0x4E00 + n)}\n" for n in range(40)), "utf-8")
+        return [f"task.data={folder / 'pairs.tsv'}", "task.valid_size=5", "task.test_size=5"]
+    return {
+        "translation": [f"task.{side}={file}" for side, file in pairs.items()]
+        + ["task.valid_size=5", "task.test_size=5"],
+        "classification": [f"task.train={folder / 'table.tsv'}"],
+    }.get(name, [])
+
+
 @pytest.mark.parametrize("name", recipe_names())
-def test_shipped_recipe_is_readable_described_and_comes_back_from_its_run_folder(name):
-    recipe = load_recipe(name)
+def test_shipped_recipe_is_readable_described_and_comes_back_from_its_run_folder(name, tmp_path):
+    recipe = load_recipe(name, with_data(name, tmp_path))
     assert len(describe_recipe(name)) > 20
     assert not describe_recipe(name).startswith("#")
-    config = resolve(recipe.model, recipe.task.build())
+    config = resolve(recipe.model, recipe.task.build(kind_for(recipe)))
     settings = parse_yaml(to_yaml(recipe, config), "config.yaml")
     assert type(config).parse(settings.pop("resolved")) == config
     assert same(make_recipe(settings), recipe)
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_untrained_model_of_a_shipped_recipe_finds_every_token_as_likely(name):
-    """The loss at the start is near ln V: it is what a user is told to expect, and a first check that all is well.
+def test_untrained_model_of_a_shipped_recipe_finds_every_answer_as_likely(name, tmp_path):
+    """The loss at the start is near ln V, or near ln C where C labels are possible.
+
+    It is what a user is told to expect, and a first check that all is well.
 
     A tied table drawn as N(0, 1/D) would be far off: logits of standard deviation 1 add 1/2, and where the stream still
     holds the current token's own vector times sqrt(D), that token alone gets a logit near sqrt(D).
     """
-    recipe = load_recipe(name)
-    data = recipe.task.build()
+    recipe = load_recipe(name, with_data(name, tmp_path))
+    data = recipe.task.build(kind_for(recipe))
     config = resolve(recipe.model, data)
+    assert config.head is not None
     for seed in range(2):
         model = Transformer(config, generator=torch.Generator().manual_seed(seed))
         with torch.no_grad():
             loss = objective(model, data.train.batch(range(16), 0))
-        assert float(loss.mean) == pytest.approx(math.log(data.tokenizer.vocab_size), abs=0.2), seed
+        assert float(loss.mean) == pytest.approx(math.log(config.head.vocab_size), abs=0.2), seed
 
 
 def test_values_mean_what_their_setting_says(tmp_path):
@@ -165,7 +198,10 @@ def test_mistake_in_an_edit_is_named_with_what_was_meant(edit, message):
     ("settings", "message"),
     [
         ({"tasks": {"name": "copy"}}, "tasks is not a section of a recipe; did you mean 'task'?"),
-        ({}, "task.name is missing; choose one of copy, language_model, reverse, sort"),
+        (
+            {},
+            "task.name is missing; choose one of classification, copy, dates, language_model, matching, reverse, ",
+        ),
         ({"task": "copy"}, "task is 'copy'; a section holds settings"),
         ({"task": {"name": "copy"}, "training": ["lr"]}, "training is ['lr']; a section holds settings"),
         ({"task": {"name": "copy"}, "model": {"attention": "sdpa"}}, "model.attention is 'sdpa'"),
@@ -201,5 +237,7 @@ def test_recipe_that_is_none_names_the_nearest(tmp_path):
         load_recipe("shakespear")
     with pytest.raises(ConfigError, match=r"cannot read the recipe .*own\.yml: No such file"):
         load_recipe(tmp_path / "own.yml")
-    with pytest.raises(ConfigError, match=r"unknown recipe .*; known: copy, demo, "):
+    with pytest.raises(
+        ConfigError, match=r"unknown recipe .*; known: chnsenticorp, classification, copy, dates, demo, "
+    ):
         load_recipe("?")

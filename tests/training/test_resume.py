@@ -33,6 +33,7 @@ from .tiny import (
     At,
     Witness,
     assert_same_end,
+    classification,
     environment,
     in_child,
     interrupt_after,
@@ -40,6 +41,7 @@ from .tiny import (
     sequences,
     state,
     text_model,
+    translation,
     without_report,
     witnessed,
     write_text_file,
@@ -79,6 +81,24 @@ CASES: dict[str, tuple[Callable[[Path], Recipe], tuple[int, int]]] = {
             **OFTEN,
         ),
         (6, 10),
+    ),
+    "translation in batches of tokens, averaged": (
+        lambda text: translation(
+            text.parent / "pairs", batch_tokens=10, average=0.75, label_smoothing=0.1, select_by="bleu", **OFTEN
+        ),
+        (10, 7),
+    ),
+    "classification in batches of tokens, averaged, 2 workers": (
+        lambda text: classification(
+            text.parent / "table",
+            task={"hide": 0.2},
+            batch_tokens=10,
+            average=1.0,
+            workers=2,
+            select_by="accuracy",
+            **OFTEN,
+        ),
+        (6, 11),
     ),
 }
 

@@ -84,7 +84,7 @@ def test_folders_are_numbered(tmp_path, monkeypatch, text):
 def test_tested_model_is_the_selected_one(tmp_path):
     """The test result of the folder is that of `model.safetensors`, which need not be the last model."""
     out = tmp_path / "run"
-    run = train(sequences(max_steps=6, eval_every=1, lr=0.3, schedule="constant", warmup=0), out)
+    run = train(sequences(max_steps=6, eval_every=1, lr=0.3, schedule="constant", warmup=0, seed=1), out)
     assert run.result["best_step"] < 6
     name, found = evaluate_run(out)
     assert name == "test"

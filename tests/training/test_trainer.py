@@ -16,7 +16,7 @@ import torch
 from glassformer.checkpoint.loading import load
 from glassformer.checkpoint.tensors import read_tensors
 from glassformer.cli.main import main
-from glassformer.core.errors import DivergenceError
+from glassformer.core.errors import ConfigError, DivergenceError
 from glassformer.core.places import IGNORED
 from glassformer.data.batch import Batch
 from glassformer.data.pairs import pair_batch
@@ -25,7 +25,18 @@ from glassformer.models.transformer import Transformer
 from glassformer.training.run import resume, train
 from glassformer.training.trainer import Trainer
 
-from .tiny import At, Witness, interrupt_after, make_trainer, sequences, state, text_model, witnessed
+from .tiny import (
+    At,
+    Witness,
+    classification,
+    interrupt_after,
+    make_trainer,
+    sequences,
+    state,
+    text_model,
+    translation,
+    witnessed,
+)
 
 EXACT = {"model": {"dropout": 0.0}, "optimizer": "sgd", "lr": 1.0, "schedule": "constant", "warmup": 0, "clip": None}
 
@@ -338,3 +349,41 @@ def test_o14_skipped_updates_are_counted_over_a_resume(text, tmp_path):
     resume(tmp_path / "run")
     assert state(tmp_path / "run")[1].skipped == 1
     assert json.loads(state(tmp_path / "run")[2]["scaler"])["scale"] == 32768.0
+
+
+# --- batches that are counted in tokens
+
+
+@pytest.mark.parametrize(("make", "task"), [(translation, {}), (classification, {"tokenizer": "character"})])
+def test_batches_keep_to_their_number_of_tokens(tmp_path, make, task):
+    limit = 64 if task else 13
+    trainer = make_trainer(make(tmp_path / "data", task=task, batch_tokens=limit, accumulate=2))
+    source = trainer.data.train
+    seen = []
+    windows = trainer.windows()
+    for _ in range(-(-len(trainer.order) // 2)):
+        for batch in next(windows):
+            sides = [batch.inputs] if batch.source is None else [batch.inputs, batch.source]
+            assert max(side.numel() for side in sides) <= limit
+            seen += batch.items
+    assert sorted(seen) == list(range(len(source)))
+    sizes = {len(batch) for batch in trainer.order.batches(0)}
+    assert len(sizes) > 1, "short rows come more at a time"
+
+
+def test_fresh_items_cannot_be_batched_by_tokens(tmp_path):
+    with pytest.raises(ConfigError, match=r"training\.batch_tokens is 100, but .*; use training\.batch_size"):
+        train(sequences(batch_tokens=100), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_row_that_is_larger_than_a_batch_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="batch_tokens 4; set batch_tokens to 5 or more, or cut or leave out long"):
+        make_trainer(translation(tmp_path / "data", batch_tokens=4))
+
+
+def test_tokens_and_texts_are_counted_as_what_they_are(tmp_path):
+    pairs, table = make_trainer(translation(tmp_path / "data")), make_trainer(classification(tmp_path / "data"))
+    assert (pairs.unit, table.unit) == ("tokens", "texts")
+    [batch] = next(table.windows())
+    assert table.update([batch]).tokens == len(batch) == 2

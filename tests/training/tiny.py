@@ -73,9 +73,83 @@ def write_text_file(folder: Path, windows: int = 21) -> Path:
     return file
 
 
+WORDS = {
+    "rot": "red",
+    "blau": "blue",
+    "Hund": "dog",
+    "Katze": "cat",
+    "sieht": "sees",
+    "und": "and",
+    "schläft": "sleeps",
+}
+
+
+def write_pairs(folder: Path, n: int = 24, **names: str) -> dict[str, str]:
+    """Write `n` texts and their translations, word by word in another order; return the settings that name the files.
+
+    Args:
+        folder: Where to.
+        n: How many pairs, all different.
+        names: Of the files for `source` and `target`.
+    """
+    german = list(WORDS)
+    sides = names or {"source": "de.txt", "target": "en.txt"}
+    sources = [[german[(i // 7**place) % 7] for place in range(2 + i % 3)] for i in range(1, n + 1)]
+    texts = {"source": sources, "target": [[WORDS[word] for word in reversed(words)] for words in sources]}
+    folder.mkdir(exist_ok=True)
+    for side, rows in texts.items():
+        (folder / sides[side]).write_text("".join(" ".join(words) + "\n" for words in rows), encoding="utf-8")
+    return {side: str(folder / name) for side, name in sides.items()}
+
+
+def write_table(folder: Path, n: int = 24, *, two: bool = False) -> Path:
+    """Write a table of `n` different texts, or of two in each row, with three labels."""
+    german = list(WORDS)
+    labels = ("animal", "colour", "deed")
+    head = "text_a\ttext_b\tlabel" if two else "text\tlabel"
+    rows = []
+    for i in range(n):
+        text = f"{german[i % 7]} {german[i // 7 % 7]} {i}"
+        rows.append("\t".join([text, *([f"{german[(i + 1) % 7]} {i}"] if two else []), labels[i % 3]]))
+    folder.mkdir(exist_ok=True)
+    file = folder / "table.tsv"
+    file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+def translation(
+    folder: Path, *, model: dict[str, Any] | None = None, task: dict[str, Any] | None = None, **training: Any
+) -> Recipe:
+    """A tiny encoder-decoder with dropout that learns the pairs written into a folder."""
+    files = write_pairs(folder)
+    sizes = {"valid_size": 4, "test_size": 4, "tokenizer": "word", "vocab_size": None, "min_count": 1, "beam": 2}
+    return make_recipe(
+        {
+            "task": {"name": "translation"} | files | sizes | (task or {}),
+            "model": ENCODER_DECODER | (model or {}),
+            "training": TRAINING | training,
+        }
+    )
+
+
+def classification(
+    folder: Path, *, model: dict[str, Any] | None = None, task: dict[str, Any] | None = None, **training: Any
+) -> Recipe:
+    """A tiny encoder with dropout that learns the table written into a folder."""
+    name = (task or {}).get("name", "classification")
+    file = write_table(folder, two=name == "matching")
+    return make_recipe(
+        {
+            "task": {"name": name, "train": str(file), "tokenizer": "word"} | (task or {}),
+            "model": ENCODER_DECODER | {"kind": "encoder"} | (model or {}),
+            "training": TRAINING | training,
+        }
+    )
+
+
 def make_trainer(recipe: Recipe) -> Trainer:
     """A trainer before its first update."""
-    data = recipe.task.build()
+    data = recipe.task.build(run.kind_for(recipe))
     model = Transformer(run.resolve(recipe.model, data), generator=torch.Generator().manual_seed(0))
     return Trainer(model, data, recipe.training, Precision("float32", "as asked", "cpu"))
 
@@ -134,7 +208,7 @@ def state(folder: Path) -> tuple[dict[str, Tensor], Progress, dict[str, str]]:
     return tensors, Progress.from_dict(json.loads(metadata["progress"])), metadata
 
 
-TIMES = ("seconds", "busy_seconds", "logged_seconds", "train_seconds", "tokens_per_second")
+TIMES = ("seconds", "busy_seconds", "logged_seconds", "train_seconds", "tokens_per_second", "texts_per_second")
 
 
 def timeless(row: dict[str, Any]) -> dict[str, Any]:

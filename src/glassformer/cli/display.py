@@ -97,7 +97,7 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
         chance = f"ln {choices:,} = {math.log(choices):.2f}"
         yield "expect", f"a loss near {chance} at the start: all {what} equally likely"
     if config.label_smoothing:
-        yield "smoothing", "the training loss counts the smoothed labels, the validation loss does not"
+        yield "loss", "of smoothed labels in training and not in validation: the two do not compare"
     for note in data.notes:
         yield "data", note
 
@@ -116,7 +116,7 @@ class PlainDisplay(TrainingDisplay):
         self.last_line = interval.seconds
         self.say(
             f"{interval.step:>7,}  loss {interval.loss:.4f}  lr {interval.lr:.2e}  grad {interval.grad_norm:.3f}  "
-            f"{interval.tokens_per_second:,.0f} tokens/s  {clock(interval.seconds)}"
+            f"{interval.targets_per_second:,.0f} {trainer.unit}/s  {clock(interval.seconds)}"
         )
 
     def evaluated(self, trainer: Trainer, split: str, metrics: Measured, better: bool) -> None:
@@ -142,6 +142,7 @@ class LiveDisplay(TrainingDisplay):
         )
         self.task = self.bar.add_task("", total=None, left="")
         self.interval: Interval | None = None
+        self.unit = "tokens"
         self.layers: Mapping[str, float] = {}
         self.judged = ""
         self.live = Live(_busy("preparing"), console=console, refresh_per_second=8, transient=True)
@@ -150,6 +151,7 @@ class LiveDisplay(TrainingDisplay):
     def started(self, trainer: Trainer) -> None:
         """Introduce the run and open the panel."""
         super().started(trainer)
+        self.unit = trainer.unit
         self.bar.update(self.task, total=trainer.config.max_steps, completed=trainer.progress.step)
         self._redraw()
 
@@ -199,7 +201,7 @@ class LiveDisplay(TrainingDisplay):
             "loss": f"{now.loss:.4f}",
             "learning rate": f"{now.lr:.2e}",
             "gradient": f"{now.grad_norm:.3f}",
-            "tokens/s": f"{now.tokens_per_second:,.0f}",
+            f"{self.unit}/s": f"{now.targets_per_second:,.0f}",
             "time": clock(now.seconds),
         }
         if self.console.width < NARROW:

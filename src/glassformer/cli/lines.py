@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassformer.cli.options import Device, Precision, RunFolder, Threads, open_model
-from glassformer.cli.words import counted, given, given_lines, json_text, note, put_lines
+from glassformer.cli.words import (
+    check_output,
+    counted,
+    given,
+    given_lines,
+    json_text,
+    named_as_options,
+    note,
+    put_lines,
+)
 
 if TYPE_CHECKING:
     from glassformer.generation.hypothesis import Hypothesis
@@ -55,17 +63,19 @@ def translate(
     """
     from glassformer.cli.waiting import waiting
 
-    loaded = open_model(str(run), device, threads, precision)
+    check_output(output)
     lines = given_lines(input_file)
+    loaded = open_model(str(run), device, threads, precision)
     with waiting("translating") as advanced:
         from glassformer.generation.config import BeamConfig
         from glassformer.generation.lines import answer_lines, on_one_line
         from glassformer.training.run import read_recipe
 
         judging = read_recipe(run).task.judging
-        width = max(judging.beam if beam is None else beam, nbest if beam is None else 1)
+        width = beam or max(judging.beam, nbest)
         penalty = judging.length_penalty if length_penalty is None else length_penalty
-        config = BeamConfig.parse({"beam": width, "n_best": nbest, "length_penalty": penalty})
+        with named_as_options():
+            config = BeamConfig.parse({"beam": width, "n_best": nbest, "length_penalty": penalty})
         done = answer_lines(loaded, lines, config, over_long=over_long, advanced=advanced)
     if nbest == 1:
         put_lines((on_one_line(found[0].text) if found else "" for found in done.found), output)
@@ -112,12 +122,15 @@ def predict(
 ) -> None:
     """Label new texts: for each line its label and how probable it is.
 
-    A blank line stays blank.
+    Where two texts are judged together, a line holds both, with a tab between them. A blank line stays blank; as JSON
+    it is null.
     """
     from glassformer.cli.waiting import waiting
 
     if text is not None and input_file is not None:
         raise typer.BadParameter("give either a text or --input, not both")
+    check_output(output)
+    lines = given_lines(input_file) if text is None else []
     loaded = open_model(str(run), device, threads, precision)
     with waiting("labelling") as advanced:
         from glassformer.training.predict import predict as predict_texts
@@ -125,12 +138,18 @@ def predict(
         from glassformer.training.run import read_recipe
 
         task = read_recipe(run).task
-        if text is not None:
-            rows = [tuple(given(each) for each in (text, second) if each is not None)]
+        if text is None:
+            rows = texts_of(lines, task)
         else:
-            rows = [texts_of(line, task) for line in given_lines(input_file)]
+            rows = [tuple(given(each) for each in (text, second) if each is not None)]
         blank = [not "".join(row).strip() for row in rows]
         full = [row for row, empty in zip(rows, blank, strict=True) if not empty]
-        found = iter(predict_texts(loaded, task, full, advanced=advanced))
-    said = [None if empty else next(found) for empty in blank]
+        found = predict_texts(loaded, task, full, advanced=advanced)
+    rest = iter(found)
+    said = [None if empty else next(rest) for empty in blank]
     put_lines((json_text(each) if as_json else "" if each is None else each.line for each in said), output)
+    unknown, cut = sum(each.unknown for each in found), sum(each.cut > 0 for each in found)
+    if unknown:
+        note(f"{counted(unknown, 'token')} unknown to this model")
+    if cut:
+        note(f"{counted(cut, 'text')} too long and cut")

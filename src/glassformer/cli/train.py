@@ -75,7 +75,8 @@ def train(
 ) -> None:
     """Train a recipe into a run folder, or go on with a run.
 
-    Ctrl-C stops after the current update; --resume goes on from there.
+    Ctrl-C stops after the current update; --resume goes on from there, on another --device or with other --threads
+    if you say so.
     """
     if list_recipes:
         from glassformer.training.recipe import describe_recipe, recipe_names
@@ -83,12 +84,14 @@ def train(
         for name in recipe_names():
             typer.echo(f"{name:16} {describe_recipe(name)}")
         return
-    edits = _edits(sets, device, threads, precision)
     if resume is not None:
-        if recipe is not None or edits or out is not None:
-            raise typer.BadParameter("--resume takes the run's own recipe and settings; give nothing else with it")
-        _resume(resume)
+        if recipe is not None or sets or out is not None or precision is not None:
+            raise typer.BadParameter(
+                "--resume takes the run's own recipe and settings; give nothing with it but --device and --threads"
+            )
+        _resume(resume, device, threads)
         return
+    edits = _edits(sets, device, threads, precision)
     if recipe is None:
         raise typer.BadParameter("name a recipe (glassformer train --list shows them), or --resume DIR")
     if not recipe.endswith((".yaml", ".yml")) and Path(recipe).is_file():
@@ -119,7 +122,7 @@ def _train(name: str, edits: list[str], out: Path | None) -> Run:
     return _told(run)
 
 
-def _resume(folder: Path) -> None:
+def _resume(folder: Path, device: str | None, threads: int | None) -> None:
     from glassformer.cli.display import display
 
     with display() as shown:
@@ -129,7 +132,7 @@ def _resume(folder: Path) -> None:
         if not finished:
             shown.folder = folder
             with _way_on(folder):
-                run = resume(folder, [shown])
+                run = resume(folder, [shown], device=device, threads=threads)
     if finished:
         typer.echo(f"{folder} is finished; nothing to resume")
     else:

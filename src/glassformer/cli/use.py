@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +18,7 @@ from glassformer.cli.options import (
     open_model,
     place,
 )
-from glassformer.cli.words import counted, echo_json, given, metrics_line, note
+from glassformer.cli.words import counted, echo_json, given, metrics_line, named_as_options, note
 
 if TYPE_CHECKING:
     from glassformer.checkpoint.loading import Loaded
@@ -55,6 +53,8 @@ def evaluate(
         echo_json({"split": split, **metrics})
     else:
         typer.echo(f"{split}: {metrics_line(metrics)}")
+        if metrics.get("unknown"):
+            note(f"{counted(int(metrics['unknown']), 'token')} of the data unknown to this model")
 
 
 def generate(
@@ -98,7 +98,7 @@ def generate(
     precision: Precision = "float32",
 ) -> None:
     """Write on from a prompt, or answer it with an encoder-decoder."""
-    with _named_as_options():
+    with named_as_options():
         config = _config(
             {
                 "max_new_tokens": max_new_tokens,
@@ -202,7 +202,7 @@ def _beam_config(beam: int, penalty: float | None, longest: int, shortest: int, 
     from glassformer.generation.config import BeamConfig
 
     settings = {"beam": beam, "max_new_tokens": longest, "min_new_tokens": shortest, "use_cache": cache}
-    with _named_as_options():
+    with named_as_options():
         return BeamConfig.parse(settings if penalty is None else settings | {"length_penalty": penalty})
 
 
@@ -218,23 +218,6 @@ def _search(loaded: Loaded, text: str, config: BeamConfig, as_json: bool) -> Non
         return
     typer.echo(best.text)
     _say_why(best.stop_reason, loaded)
-
-
-@contextmanager
-def _named_as_options() -> Iterator[None]:
-    """Name the settings of generation in an error as the command line does."""
-    from glassformer.core.errors import ConfigError
-
-    try:
-        yield
-    except ConfigError as error:
-        message = re.sub(r"(?m)^top\b", "--probs", str(error))
-        message = re.sub(
-            r"(?m)^(?:stop|seed|temperature)\b|\b[a-z]+(?:_[a-z]+)+\b",
-            lambda found: f"--{found[0].replace('_', '-')}",
-            message,
-        )
-        raise typer.BadParameter(message) from None
 
 
 def _stream(loaded: Loaded, text: str, config: GenerationConfig) -> None:

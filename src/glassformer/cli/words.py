@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import typer
 
-from glassformer.core.errors import DataError
+from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.metric import METRICS, Measured, in_order, spoken
+
+
+OTHER_NAMES: Mapping[str, str] = MappingProxyType({"top": "probs", "n_best": "nbest"})
+"""Options of the command line that are called otherwise than their settings."""
 
 
 def given(text: str) -> str:
@@ -43,11 +50,11 @@ def given_lines(path: Path | None) -> list[str]:
         from glassformer.data.read import read_lines
 
         return read_lines(path, allow_empty=True)
-    lines = _standard_input().split("\n")
+    lines = _standard_input(in_lines=True).split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _standard_input() -> str:
+def _standard_input(in_lines: bool = False) -> str:
     stream: Any = sys.stdin
     if stream is None:
         raise DataError("the text is to come from the standard input, but that is closed; pipe a text in")
@@ -55,15 +62,37 @@ def _standard_input() -> str:
     try:
         content: str = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        offset = len(raw) - len(error.object) + error.start  # utf-8-sig counts from behind its mark
+        line = _unified(raw[:offset].decode("utf-8", errors="replace")).count("\n") + 1
+        where = f"in line {line}, at offset {offset}" if in_lines else f"at offset {offset}"
         raise DataError(
-            f"the standard input is not UTF-8: byte 0x{raw[error.start]:02X} at offset {error.start}; convert it first"
+            f"the standard input is not UTF-8: byte 0x{raw[offset]:02X} {where}; convert it first"
         ) from error
-    return content.replace("\r\n", "\n").replace("\r", "\n")
+    return _unified(content)
+
+
+def _unified(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def note(text: str) -> None:
     """Say something beside the result, on the standard error."""
     typer.echo(f"note: {text}", err=True)
+
+
+def check_output(path: Path | None) -> None:
+    """Make sure that a file can be written, before any work is done for it.
+
+    Raises:
+        CheckpointError: It cannot.
+    """
+    if path is None:
+        return
+    from glassformer.core.files import ensure_writable
+
+    if path.is_dir():
+        raise typer.BadParameter(f"--output {path} is a folder; name a file in it")
+    ensure_writable(path.parent)
 
 
 def put_lines(lines: Iterable[str], path: Path | None) -> None:
@@ -87,6 +116,20 @@ def json_text(content: Any) -> str:
     encoding = (sys.stdout.encoding or "ascii").lower() if sys.stdout is not None else "ascii"
     plain = asdict(content) if is_dataclass(content) and not isinstance(content, type) else content
     return json.dumps(_sayable(plain), ensure_ascii=not encoding.startswith("utf"), allow_nan=False)
+
+
+@contextmanager
+def named_as_options() -> Iterator[None]:
+    """Name the settings of generation in an error as the command line does."""
+    try:
+        yield
+    except ConfigError as error:
+        message = re.sub(
+            r"(?m)^(?:stop|seed|temperature|beam|top)\b|\b[a-z]+(?:_[a-z]+)+\b",
+            lambda found: f"--{OTHER_NAMES.get(found[0], found[0].replace('_', '-'))}",
+            str(error),
+        )
+        raise typer.BadParameter(message) from None
 
 
 def quoted(path: Path | str) -> str:

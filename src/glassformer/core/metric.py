@@ -17,8 +17,8 @@ class Metric:
     Attributes:
         name: As in result.json and metrics.jsonl.
         label: As a person reads it, in English.
-        form: "share" from 0 to 1, read as a percentage; "points" from 0 to 100; "nats"; "count" or "note", which do not
-            judge.
+        form: "share" from 0 to 1, read as a percentage; "points" from 0 to 100; "nats" from 0, or their exponential;
+            "count" or "note", which do not judge.
         higher_is_better: Whether more of it is better.
     """
 
@@ -45,6 +45,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             Metric("loss", "loss", "nats", higher_is_better=False),
             Metric("perplexity", "perplexity", "nats", higher_is_better=False),
             Metric("tokens", "tokens", "count"),
+            Metric("texts", "texts", "count"),
             Metric("bleu_signature", "BLEU signature", "note"),
         )
     }

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import torch
 
-from glassformer.core.errors import DataError, did_you_mean
+from glassformer.core.errors import ConfigError, DataError, did_you_mean
 from glassformer.data.batch import Batch, padded
+from glassformer.data.order import item_uniforms
 
 
 class LabelledSource:
@@ -24,9 +25,14 @@ class LabelledSource:
         begin: Ids before each row.
         end: Ids behind each row.
         decoder_start: The one id that the decoder of an encoder-decoder reads; None for a model of one stack.
+        hide: Share of each row's ids that are hidden, other ones in every epoch (word dropout, Iyyer et al. 2015): no
+            label can be told by one word alone then.
+        hidden: The id that stands for what is hidden.
+        seed: Of what is hidden. From 0.
 
     Raises:
         DataError: There are no rows, not one label a row, a label below 0, or a row without any token.
+        ConfigError: Something is to be hidden, but there is no id to stand for it.
     """
 
     def __init__(
@@ -38,6 +44,9 @@ class LabelledSource:
         begin: Sequence[int] = (),
         end: Sequence[int] = (),
         decoder_start: int | None = None,
+        hide: float = 0.0,
+        hidden: int | None = None,
+        seed: int = 0,
     ) -> None:
         if not rows:
             raise DataError("there are 0 rows to learn from; give at least 1")
@@ -54,13 +63,23 @@ class LabelledSource:
         self._begin, self._end = begin, end
         self._fill = 0 if pad is None else pad
         self._decoder_start = decoder_start
+        self._hide, self._seed = hide, seed
+        if hide and hidden is None:
+            raise ConfigError(f"a share of {hide} is to be hidden, but the vocabulary has no id to stand for it")
+        self._hidden = 0 if hidden is None else hidden
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def batch(self, items: Sequence[int], epoch: int) -> Batch:
-        """Return the batch of some rows; the epoch makes no difference."""
+        """Return the batch of some rows; the epoch decides what is hidden of them."""
         rows = [self._rows[item] for item in items]
+        if self._hide:
+            draws = item_uniforms(items, max(map(len, rows)), self._seed, epoch) < self._hide
+            rows = [
+                [self._hidden if gone else token for token, gone in zip(row, drawn.tolist(), strict=False)]
+                for row, drawn in zip(rows, draws, strict=True)
+            ]
         tokens = padded(rows, self._fill, self._begin, self._end)
         lengths = tuple(len(row) + self._special for row in rows)
         labels = torch.tensor([self._labels[item] for item in items])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 Script = Literal["simplified", "traditional"]
-CONVERSIONS = {"simplified": "t2s", "traditional": "s2t"}
+CONVERSIONS: Mapping[Script, str] = MappingProxyType({"simplified": "t2s", "traditional": "s2t"})
+"""What opencc calls the way into each script."""
 
 
 def in_script(texts: Iterable[str], script: Script) -> list[str]:
@@ -26,6 +28,9 @@ def in_both_scripts(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return pairs whose source is Chinese once in each script; where both look the same, once.
 
     A model that learns from them reads either script, and nothing has to be converted when it is used.
+
+    Args:
+        pairs: Chinese in either script, and whatever belongs to it.
     """
     kept = list(pairs)
     sources = [source for source, _ in kept]

@@ -31,9 +31,9 @@ class PairSplit:
 def split_pairs(pairs: Sequence[TextPair], keys: Sequence[Hashable], n_valid: int, n_test: int, seed: int) -> PairSplit:
     """Return pairs split by key: of pairs with equal keys, only one is ever measured by, and none is learned from then.
 
-    The keys are put in an order that depends on the seed alone; the first `n_test` are for the test, the next
-    `n_valid` for validation. Of a key's pairs the first one counts. A pair of which a side also stands in test or
-    validation is left out of training: what was seen with another partner would still be seen.
+    The keys are put in an order that depends on their number and the seed alone; the first `n_test` are for the test,
+    the next `n_valid` for validation. Of a key's pairs the first one counts. A pair of which a side also stands in test
+    or validation is left out of training: what was seen with another partner would still be seen.
 
     Args:
         pairs: Source and target.
@@ -43,7 +43,7 @@ def split_pairs(pairs: Sequence[TextPair], keys: Sequence[Hashable], n_valid: in
         seed: From 0.
 
     Raises:
-        DataError: There are not enough keys to leave any for training.
+        DataError: There are not enough keys, or pairs without a side in common, to leave any for training.
     """
     first: dict[Hashable, TextPair] = {}
     for key, pair in zip(keys, pairs, strict=True):
@@ -52,7 +52,7 @@ def split_pairs(pairs: Sequence[TextPair], keys: Sequence[Hashable], n_valid: in
     if len(distinct) <= n_valid + n_test:
         raise DataError(
             f"the data has {len(distinct)} different texts, but validation and test take {n_valid} + {n_test};"
-            " give more data, or set task.valid_size and task.test_size"
+            " give more data, or lower task.valid_size and task.test_size"
         )
     order = generator(seed).permutation(len(distinct))[: n_test + n_valid]
     held = [distinct[index] for index in order.tolist()]

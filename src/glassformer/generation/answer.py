@@ -8,11 +8,12 @@ from glassformer.core.errors import UnsupportedError
 from glassformer.generation.beam import beam_search
 from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.hypothesis import Hypothesis, normalised
+from glassformer.generation.inputs import check_model, check_sources
 from glassformer.generation.stream import generate
 from glassformer.generation.text import HasModel, source_ids
 
 BATCH_TOKENS = 2048
-"""Tokens of the sources that are answered together, times the width of the beam; padding counts."""
+"""Tokens of the sources that are answered together, times the width of the beam; padding counts, the end too."""
 
 
 def answer_texts(
@@ -26,23 +27,29 @@ def answer_texts(
     """Return what an encoder-decoder writes for each text, in the order of the texts.
 
     Texts of like length go together, so that none waits long for the others. What does not end is cut at twice the
-    tokens of its text and 10 more, or at `config.max_new_tokens` if that is less.
+    tokens of its text, the end token included, and 10 more, or at `config.max_new_tokens` if that is less.
 
     Args:
         loaded: An encoder-decoder and its tokenizer.
         texts: What it reads, as text or as ids without the end token.
-        config: How wide and how many; with a beam of 1 the search is greedy. One greedy answer each when None.
-        batch_tokens: Tokens at a time; in float32 it changes no result.
+        config: How wide and how many; with a beam of 1 each token is the most probable one, whatever the length
+            penalty. One such answer each when None.
+        batch_tokens: Tokens of sources at a time, as `BATCH_TOKENS`; in float32 it changes no result.
         advanced: Called with (done, total) texts.
 
     Raises:
-        UnsupportedError: The model has no encoder or no decoder.
-        DataError: A text is longer than the model's context.
+        UnsupportedError: The model has no encoder or no decoder, or labels texts.
+        DataError: At once: a text is longer than the model's context, or the tokenizer does not fit.
     """
     if loaded.model.encoder is None or loaded.model.decoder is None:
-        raise UnsupportedError("only an encoder-decoder answers a text; this model has one stack")
+        raise UnsupportedError(
+            "only an encoder-decoder answers a text, and this model has one stack; a decoder goes on from it, with"
+            " generate_texts"
+        )
     config = config or BeamConfig(beam=1)
     sources = [source_ids(loaded.tokenizer, text) for text in texts]
+    check_model(loaded.model, loaded.tokenizer)
+    check_sources(loaded.model, sources, len(sources))  # with the numbers of the texts, not of rows in a batch
     limits = [min(2 * len(source) + 10, config.max_new_tokens) for source in sources]
     found: list[list[Hypothesis]] = [[] for _ in texts]
     done = 0
@@ -61,7 +68,7 @@ def _batches(lengths: Sequence[int], most: int) -> list[list[int]]:
     """Rows of like length, the longest first: if memory is short, that shows at once."""
     batches: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= most:
+        if batches and (len(batches[-1]) + 1) * max(1, lengths[batches[-1][0]]) <= most:
             batches[-1].append(row)
         else:
             batches.append([row])

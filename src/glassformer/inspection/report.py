@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,7 @@ class ReportData:
     Attributes:
         title: Heading of the page.
         headline: The numbers that count, by name; names of result.json and of metrics are translated.
+        remarks: What is to be known about these numbers, each with its name; names are translated.
         metrics: The lines of metrics.jsonl. From those whose "split" is "train" or "valid" come the curves of
             "loss" and "lr"; from those whose split is "norms" the size of every layer's output,
             {"step": 100, "split": "norms", "norms": {"decoder.blocks.0": 1.2}}.
@@ -86,6 +87,7 @@ class ReportData:
 
     title: str
     headline: Mapping[str, float | int | str]
+    remarks: Mapping[str, str] = field(default_factory=dict)
     metrics: Sequence[Mapping[str, Any]] = ()
     examples: Sequence[Example] = ()
     attention: Sequence[AttentionPicture] = ()
@@ -122,7 +124,8 @@ def report(data: ReportData, *, language: str = "en") -> str:
 def _headline(data: ReportData, language: str) -> Iterator[str]:
     if data.headline:
         values = [(word(name, language), _number(value)) for name, value in data.headline.items()]
-        yield section(word("result", language), facts(values))
+        said = [note(f"{word(name, language)}: {word(text, language)}") for name, text in data.remarks.items()]
+        yield section(word("result", language), facts(values) + "".join(said))
 
 
 def _examples(data: ReportData, language: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ def dropout(x: Float[Tensor, "*shape"], p: float, training: bool) -> Float[Tenso
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
-        threshold = round(p * STEPS)
+        threshold = min(round(p * STEPS), STEPS - 1)  # below 1, so that a scale exists
         draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
         keep = (draws.view(torch.int16)[: x.numel()] >= threshold - STEPS // 2).view(x.shape)
         ctx.scale = STEPS / (STEPS - threshold)

@@ -13,13 +13,14 @@ from glassformer.core.errors import ConfigError, DataError
 from glassformer.data.labelled import LabelledSource, label_ids, label_names, two_texts
 from glassformer.data.length import Policy, limit_rows
 from glassformer.data.order import generator
-from glassformer.data.table import read_table
+from glassformer.data.table import Column, read_table
 from glassformer.tasks.files import located
-from glassformer.tasks.task import Judging, Kind, Split, TaskData
+from glassformer.tasks.task import Judging, Kind, Split, TaskData, part_note
 from glassformer.text.build import TokenizerKind, build_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
+LABELS_NAMED = 20
 
 Texts = tuple[str, ...]
 """One text, or two that belong together."""
@@ -71,12 +72,15 @@ class ClassificationTask(Config):
         header: Whether the first line names the columns; None = it does if a column is named.
         separator: "tab", "comma", "space" (the first blank) or a character; None = by the name of the file.
         encoding: Of the files.
-        valid_share: Share of the training rows that is split off where `valid` is not given.
+        valid_share: Share of the training rows that is split off where `valid` is not given; nothing is learned from
+            others with the same text then.
         tokenizer: "word", "character", "byte", "bpe" or "byte_bpe".
         vocab_size: The most tokens of the vocabulary; the two BPE tokenizers need it.
         min_count: How often a character, word or pair must occur to get a token.
-        longest: Most tokens of a text, of two together.
+        longest: Most tokens of a text; of two together, with what separates them. From 1.
         over_long: What becomes of longer ones: "cut" or "skip" (both with a count) or "error".
+        hide: Share of the tokens of a training text that are hidden, other ones in every epoch: against learning by
+            heart.
         seed: Of what is split off.
     """
 
@@ -85,9 +89,9 @@ class ClassificationTask(Config):
     train: str | None = Field(None, min_length=1)
     valid: str | None = Field(None, min_length=1)
     test: str | None = Field(None, min_length=1)
-    text: str = "text"
-    second_text: str | None = None
-    label: str = "label"
+    text: Column = "text"
+    second_text: Column | None = None
+    label: Column = "label"
     header: bool | None = None
     separator: str | None = Field(None, min_length=1)
     encoding: str = "utf-8"
@@ -97,6 +101,7 @@ class ClassificationTask(Config):
     min_count: int = Field(1, ge=1)
     longest: int = Field(256, ge=1)
     over_long: Policy = "cut"
+    hide: float = Field(0.0, ge=0, lt=1)
     seed: int = Field(0, ge=0)
 
     @property
@@ -121,30 +126,30 @@ class ClassificationTask(Config):
         classes = label_names(rows.labels)
         if len(classes) < 2:
             raise DataError(f"{rows.name} has only the label {classes[0]!r}; there must be at least 2 to tell apart")
+        for part in (valid, test):
+            notes += () if part is None else part.notes
         if valid is None:
-            order = generator(self.seed).permutation(len(rows.labels)).tolist()
-            cut = max(1, round(self.valid_share * len(order)))
-            if cut >= len(order):
-                raise DataError(f"{rows.name} has {len(order)} rows, too few to split off a part; give more")
-            valid, rows = rows.take(sorted(order[:cut])), rows.take(sorted(order[cut:]))
+            rows, valid = self._split_off(rows, notes)
         if tokenizer is None:
             texts = [text for texts in rows.texts for text in texts]
             size, often = self.vocab_size, self.min_count
             tokenizer = build_tokenizer(self.tokenizer, texts, SPECIALS, vocab_size=size, min_count=often)
+        learned = frozenset(rows.texts)
         return TaskData(
             tokenizer=tokenizer,
-            train=self._split(rows, kind, tokenizer, classes, notes, "to learn from").source,
-            valid=self._split(valid, kind, tokenizer, classes, notes, "to validate"),
-            test=None if test is None else self._split(test, kind, tokenizer, classes, notes, "to test"),
+            train=self._learned(rows, kind, tokenizer, classes, notes),
+            valid=self._measured(valid, kind, tokenizer, classes, learned, notes, "to validate"),
+            test=None if test is None else self._measured(test, kind, tokenizer, classes, learned, notes, "to test"),
             kind=kind,
             judging=self.judging,
             classes=classes,
-            notes=(*notes, f"labels: {', '.join(classes)}"),
+            notes=(*notes, _labels_note(classes)),
         )
 
     def whole(self, kind: Kind, tokenizer: TextTokenizer, classes: Sequence[str] = ()) -> Split:
-        """Return all rows of the table."""
-        return self._split(self.parts()[0], kind, tokenizer, classes, [], "")
+        """Return all rows of the table to learn from; the others are not looked at."""
+        rows, *_ = self.model_copy(update={"valid": None, "test": None}).parts()
+        return self._measured(rows, kind, tokenizer, classes, frozenset(), [], "")
 
     def parts(self) -> tuple[Labelled, Labelled | None, Labelled | None]:
         """Return the rows of the tables: to learn from, to validate and to test, as far as they are named."""
@@ -155,18 +160,30 @@ class ClassificationTask(Config):
         return train, valid, None if self.test is None else self._read(self.test)
 
     def encode(self, texts: Texts, tokenizer: TextTokenizer) -> list[int]:
-        """Return one or two texts as a row, cut to `longest` tokens, without the special tokens around it.
+        """Return one or two texts as a row of `longest` tokens at most, without the special tokens around it.
+
+        Of two texts the longer one is cut first, so that something is left of each.
+
+        Args:
+            texts: As many as the task labels at a time.
+            tokenizer: The model's vocabulary.
 
         Raises:
             DataError: One text where the task has two, or two where it has one.
         """
         wanted = 1 if self.second_text is None else 2
         if len(texts) != wanted:
-            raise DataError(f"there are {len(texts)} texts for a task that labels {wanted} at a time")
-        return _joined([tokenizer.encode(text) for text in texts], tokenizer)[: self.longest]
+            raise DataError(f"there are {len(texts)} texts for a task that labels {wanted} at a time; give {wanted}")
+        return _joined(_within(tokenizer.encode_all(texts), self.longest), tokenizer)
 
     def source(
-        self, rows: Sequence[Sequence[int]], labels: Sequence[int], kind: Kind, tokenizer: TextTokenizer
+        self,
+        rows: Sequence[Sequence[int]],
+        labels: Sequence[int],
+        kind: Kind,
+        tokenizer: TextTokenizer,
+        *,
+        hide: float = 0.0,
     ) -> LabelledSource:
         """Return encoded rows as a model of some kind reads them: `<bos> text <eos>`.
 
@@ -175,45 +192,106 @@ class ClassificationTask(Config):
             labels: The class of each.
             kind: Of the model.
             tokenizer: Its vocabulary.
+            hide: Share of the tokens that become '<unk>'.
         """
-        bos, eos = tokenizer.bos_id, tokenizer.eos_id
-        if bos is None or eos is None:
-            raise DataError("the tokenizer lacks '<bos>' or '<eos>', between which a text is read")
+        bos, eos = _ends(tokenizer)
         start = bos if kind == "encoder_decoder" else None
-        return LabelledSource(rows, labels, pad=tokenizer.pad_id, begin=(bos,), end=(eos,), decoder_start=start)
+        return LabelledSource(
+            rows,
+            labels,
+            pad=tokenizer.pad_id,
+            begin=(bos,),
+            end=(eos,),
+            decoder_start=start,
+            hide=hide,
+            hidden=tokenizer.unk_id,
+            seed=self.seed,
+        )
 
     def _read(self, name: str) -> Labelled:
         path = located(name, self.data)
         columns = [self.label, self.text] + ([] if self.second_text is None else [self.second_text])
         table = read_table(path, columns, header=self.header, separator=self.separator, encoding=self.encoding)
-        return Labelled([row[1:] for row in table.rows], [row[0] for row in table.rows], table.lines, name, table.notes)
+        labels = [row[0].strip() for row in table.rows]
+        if "" in labels:
+            line = table.lines[labels.index("")]
+            raise DataError(f"{name}, line {line}: the label is blank; give the text one, or leave the line out")
+        return Labelled([row[1:] for row in table.rows], labels, table.lines, name, table.notes)
 
-    def _split(
+    def _split_off(self, rows: Labelled, notes: list[str]) -> tuple[Labelled, Labelled]:
+        """Return the rows that are left to learn from, and those to validate."""
+        order = generator(self.seed).permutation(len(rows.labels)).tolist()
+        cut = max(1, round(self.valid_share * len(order)))
+        valid = rows.take(sorted(order[:cut]))
+        held = frozenset(valid.texts)
+        kept = [row for row in sorted(order[cut:]) if rows.texts[row] not in held]
+        if not kept:
+            raise DataError(
+                f"{rows.name} has {len(order)} rows, too few different ones to learn from some and validate by {cut};"
+                " give more, or a table to validate by: task.valid=FILE"
+            )
+        repeated = len(order) - cut - len(kept)
+        if repeated:
+            notes.append(f"{repeated:,} rows have the text of one to validate and are left out")
+        return rows.take(kept), valid
+
+    def _learned(
+        self, rows: Labelled, kind: Kind, tokenizer: TextTokenizer, classes: Sequence[str], notes: list[str]
+    ) -> LabelledSource:
+        labels = label_ids(rows.labels, classes, rows.name, lines=rows.lines)
+        ids, kept = self._encoded(rows, tokenizer, self.over_long, notes, "to learn from", 0)
+        return self.source(ids, [labels[row] for row in kept], kind, tokenizer, hide=self.hide)
+
+    def _measured(
         self,
         rows: Labelled,
         kind: Kind,
         tokenizer: TextTokenizer,
         classes: Sequence[str],
+        learned: frozenset[Texts],
         notes: list[str],
         what: str,
     ) -> Split:
-        """Encode, cut what is too long (rows to measure by are cut, never left out), and say so in the notes."""
+        """What is measured by is cut where it is too long, never left out: a score over others would be another."""
         labels = label_ids(rows.labels, classes, rows.name, lines=rows.lines)
-        encoded = [_joined(tokenizer.encode_all(texts), tokenizer) for texts in rows.texts]
-        policy = self.over_long if what == "to learn from" or self.over_long == "error" else "cut"
-        limited = limit_rows(encoded, self.longest, policy, lines=rows.lines)
-        unknown = sum(map(tokenizer.n_unknown, encoded))
-        notes.append(
-            f"{len(limited.rows):,} texts {what}"
-            + (f", {unknown:,} of their tokens unknown" if unknown else "")
-            + "".join(f"; {note}" for note in limited.notes)
-        )
-        source = self.source(limited.rows, [labels[row] for row in limited.kept], kind, tokenizer)
-        return Split(source, tuple((" | ".join(rows.texts[row]), rows.labels[row]) for row in limited.kept))
+        policy: Policy = "error" if self.over_long == "error" else "cut"
+        repeated = sum(texts in learned for texts in rows.texts)
+        ids, _ = self._encoded(rows, tokenizer, policy, notes, what, repeated)
+        pairs = tuple((" | ".join(texts), label) for texts, label in zip(rows.texts, rows.labels, strict=True))
+        return Split(self.source(ids, labels, kind, tokenizer), pairs)
+
+    def _encoded(
+        self, rows: Labelled, tokenizer: TextTokenizer, policy: Policy, notes: list[str], what: str, repeated: int
+    ) -> tuple[list[list[int]], list[int]]:
+        """Return rows of ids and the numbers of the rows that they come from; the notes get to know what was done."""
+        parts = [tokenizer.encode_all(texts) for texts in rows.texts]
+        limited = limit_rows([_joined(each, tokenizer) for each in parts], self.longest, policy, lines=rows.lines)
+        ids = [_joined(_within(parts[row], self.longest), tokenizer) for row in limited.kept]
+        unknown = sum(map(tokenizer.n_unknown, ids))
+        notes.append(part_note(f"{len(ids):,} texts {what}", unknown=unknown, repeated=repeated, more=limited.notes))
+        return ids, limited.kept
+
+
+def _within(parts: Sequence[list[int]], longest: int) -> Sequence[list[int]]:
+    """Cut one text, or two with a separator between them, to a length; of two the longer one first."""
+    if len(parts) == 1:
+        return [parts[0][:longest]]
+    room = longest - 1
+    first = parts[0][: max(room - len(parts[1]), room - room // 2)]
+    return [first, parts[1][: room - len(first)]]
 
 
 def _joined(parts: Sequence[list[int]], tokenizer: TextTokenizer) -> list[int]:
-    if len(parts) == 1:
-        return parts[0]
-    assert tokenizer.eos_id is not None, "checked where the source is made"
-    return two_texts(parts[0], parts[1], tokenizer.eos_id)
+    return parts[0] if len(parts) == 1 else two_texts(parts[0], parts[1], _ends(tokenizer)[1])
+
+
+def _ends(tokenizer: TextTokenizer) -> tuple[int, int]:
+    bos, eos = tokenizer.bos_id, tokenizer.eos_id
+    if bos is None or eos is None:
+        raise DataError("the tokenizer lacks '<bos>' or '<eos>', between which a text is read")
+    return bos, eos
+
+
+def _labels_note(classes: Sequence[str]) -> str:
+    more = f" and {len(classes) - LABELS_NAMED} more" if len(classes) > LABELS_NAMED else ""
+    return f"{len(classes)} labels: {', '.join(classes[:LABELS_NAMED])}{more}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -12,6 +13,6 @@ def located(name: str, folder: str | None) -> Path:
         name: As the settings say it; absolute or relative.
         folder: What a relative name is relative to; None = the working folder.
     """
-    path = (Path(folder).expanduser() if folder is not None else Path()) / Path(name).expanduser()
-    packed = path.with_name(path.name + ".gz")
-    return packed if not path.exists() and packed.exists() else path
+    path = os.path.join(os.path.expanduser(folder or ""), os.path.expanduser(name))
+    packed = path + ".gz"
+    return Path(packed if not os.path.exists(path) and os.path.exists(packed) else path)

@@ -105,5 +105,6 @@ class LanguageModelTask(Config):
             notes=(
                 f"{name}: {len(parts[0]):,} tokens to train on, {len(parts[1]):,} to validate, "
                 f"{len(parts[2]):,} to test; unknown in them: {unknown[0]:,}, {unknown[1]:,}, {unknown[2]:,}",
+                *(() if self.text else ("no text was named, and these stand in for it: --set task.text=FILE",)),
             ),
         )

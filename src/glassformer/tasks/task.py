@@ -75,6 +75,20 @@ class TaskData:
     notes: tuple[str, ...] = ()
 
 
+def part_note(part: str, *, unknown: int, repeated: int, more: Sequence[str]) -> str:
+    """Return what is said of a part of the data before training.
+
+    Args:
+        part: How much it is, and what for.
+        unknown: Its tokens that the vocabulary lacks.
+        repeated: How many of its texts are learned from too, where it is there to measure by.
+        more: What else happened to it.
+    """
+    lacking = f", {unknown:,} of their tokens unknown" if unknown else ""
+    leaking = (f"{repeated:,} of them are also learned from",) if repeated else ()
+    return "; ".join((part + lacking, *leaking, *more))
+
+
 @runtime_checkable
 class Task(Protocol):
     """The settings of a task, which know how to make its data."""

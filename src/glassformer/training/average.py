@@ -43,18 +43,20 @@ class Average:
         torch._foreach_lerp_(means, [parameter.detach() for parameter in now.values()], 1 / self.count)
 
     def restore(self, means: dict[str, Tensor], count: int) -> None:
-        """Go on from a saved mean."""
-        self.means, self.count = means, count
+        """Go on from a saved mean, wherever it was saved."""
+        own = dict(self.model.named_parameters())
+        self.means = {name: mean.to(own[name].device) for name, mean in means.items()}
+        self.count = count
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Give the model the means as its weights while the context lasts; before the first this changes nothing."""
-        parameters = {name: parameter for name, parameter in self.model.named_parameters() if name in self.means}
+        parameters = dict(self.model.named_parameters()) if self.means else {}
         own = {name: parameter.data for name, parameter in parameters.items()}
         try:
             for name, parameter in parameters.items():
                 parameter.data = self.means[name]
             yield
         finally:
-            for name, parameter in parameters.items():
-                parameter.data = own[name]
+            for name, data in own.items():
+                parameters[name].data = data

@@ -18,10 +18,10 @@ class Interval:
 
     Attributes:
         step: The newest update.
-        loss: Nats per target token, over all of them.
+        loss: Nats per target, over all of them.
         lr: Of the newest update.
         grad_norm: Of the newest update.
-        tokens_per_second: Target tokens per second of updating.
+        targets_per_second: Tokens, or labelled texts, learned from per second of updating.
         seconds: Of the run.
     """
 
@@ -29,7 +29,7 @@ class Interval:
     loss: float
     lr: float
     grad_norm: float
-    tokens_per_second: float
+    targets_per_second: float
     seconds: float
 
 

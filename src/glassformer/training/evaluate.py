@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import torch
+
 from glassformer.data.batch import Batch
 from glassformer.data.order import BatchOrder, Order, TokenOrder
 from glassformer.data.source import HasLengths, Source, loader
@@ -16,8 +18,9 @@ from glassformer.models.inference import inference
 from glassformer.models.loss import cross_entropy
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import Judging, Split
+from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.metrics import LABEL_METRICS, TEXT_METRICS, label_metrics, text_metrics
-from glassformer.training.objective import logits_of, objective
+from glassformer.training.objective import labels_texts, logits_of, objective, unit
 
 BATCH_TOKENS = 4096
 """Tokens at a time, padding included."""
@@ -39,8 +42,8 @@ def evaluate(
     Args:
         loaded: A model in any mode, which computes in its own precision, and its tokenizer.
         split: What to judge it by.
-        judging: Which metrics, and how answers are made; "loss" brings "perplexity" and "tokens" along, "bleu" its
-            signature.
+        judging: Which metrics, and how answers are made; "loss" and the metrics of labels bring "perplexity" and how
+            many "tokens" or "texts" there are along, "bleu" its signature.
         batch_tokens: Tokens at a time, padding included; it changes no result.
         advanced: Told of progress.
     """
@@ -68,7 +71,7 @@ def source_metrics(
     Sums are divided once, at the end, so that neither batch size nor sentence length weighs in.
     """
     total, targets, done = 0.0, 0, 0
-    labelled = bool(set(judging.metrics) & set(LABEL_METRICS))
+    labelled = labels_texts(model)
     outputs: list[int] = []
     expected: list[int] = []
     with inference(model.modules()):
@@ -87,15 +90,25 @@ def source_metrics(
             if advanced is not None:
                 advanced(done, len(source))
     mean = total / max(1, targets)
-    found: dict[str, float | str] = {"loss": mean, "perplexity": perplexity(mean), "tokens": targets}
+    found: dict[str, float | str] = {"loss": mean, "perplexity": perplexity(mean), unit(model): targets}
     return found | label_metrics(judging.metrics, outputs, expected)
+
+
+def count_unknown(tokenizer: TextTokenizer, source: Source) -> int:
+    """Return how many tokens of a source stand for something that has no id of its own."""
+    number = 0
+    for batch in _batches(source, BATCH_TOKENS):
+        # What a decoder reads is what it has to tell, one place later: counted once.
+        told = batch.labels if batch.labels.ndim > 1 else batch.inputs
+        tokens = told if batch.source is None else torch.cat((batch.source.flatten(), told.flatten()))
+        number += tokenizer.n_unknown(tokens.flatten().tolist())
+    return number
 
 
 def _batches(source: Source, batch_tokens: int) -> Iterator[Batch]:
     order: Order
     if isinstance(source, HasLengths):
-        lengths = source.lengths
-        order = TokenOrder(lengths, max(batch_tokens, *map(max, lengths)), seed=0, shuffle=False)
+        order = TokenOrder(source.lengths, max(batch_tokens, *source.longest), seed=0, shuffle=False)
     else:
         order = BatchOrder(len(source), max(1, batch_tokens // max(source.longest)), seed=0, shuffle=False)
     return loader(source, order, epoch=0)

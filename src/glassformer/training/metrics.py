@@ -32,7 +32,7 @@ def text_metrics(
     if "bleu" in names:
         from sacrebleu.metrics.bleu import BLEU
 
-        bleu = BLEU(tokenize=bleu_tokenizer)
+        bleu = BLEU(tokenize=bleu_tokenizer, force=True)  # else it writes its doubts to the log at every evaluation
         found["bleu"] = bleu.corpus_score(list(outputs), [list(expected)]).score
         found["bleu_signature"] = str(bleu.get_signature())
     if "chrf" in names:

@@ -57,8 +57,8 @@ class Muon(Optimizer):
 
     m = mu m + (1 - mu) g;  u = (1 - mu) g + mu m;  w = w - lr (decay w + 0.2 sqrt(max(rows, columns)) orthogonal(u)).
 
-    A gradient is usually large in few directions. Made orthogonal, the rare ones count as much as the frequent ones, and
-    far fewer updates are needed: of German to English captions, 500 updates reach a loss that Adam needs 1,000 for.
+    A gradient is usually large in few directions. Made orthogonal, the rare directions count as much as the frequent
+    ones, and far fewer updates are needed.
 
     torch's own Muon takes whole parameters and multiplies in bfloat16: it would mix q, k and v, which are one parameter
     here, and is slow where a processor has no units for bfloat16.

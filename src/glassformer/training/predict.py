@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glassformer.checkpoint.loading import Loaded
-from glassformer.core.errors import UnsupportedError
+from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.data.order import TokenOrder
 from glassformer.data.source import loader
 from glassformer.models.inference import inference
+from glassformer.models.transformer import Transformer
 from glassformer.tasks.classification import ClassificationTask, Texts
 from glassformer.tasks.task import Task
 from glassformer.training.objective import logits_of
@@ -25,10 +26,14 @@ class Prediction:
     Attributes:
         label: The most probable one.
         probabilities: Of every label, by its name.
+        unknown: Tokens of what was read that the model does not know.
+        cut: Tokens of it that were not read, for it is longer than the texts of the task.
     """
 
     label: str
     probabilities: dict[str, float]
+    unknown: int = 0
+    cut: int = 0
 
     @property
     def line(self) -> str:
@@ -36,10 +41,19 @@ class Prediction:
         return f"{self.label}\t{self.probabilities[self.label]:.4f}"
 
 
-def texts_of(line: str, task: Task) -> Texts:
-    """Return what is to be labelled of a line: all of it, or, where a task judges two texts, both sides of its tab."""
-    two = isinstance(task, ClassificationTask) and task.second_text is not None
-    return tuple(line.split("\t")) if two else (line,)
+def texts_of(lines: Sequence[str], task: Task) -> list[Texts]:
+    """Return what is to be labelled of each line: all of it, or, where a task judges two texts, both sides of its tab.
+
+    Raises:
+        DataError: A line that is not blank has no tab where there must be one, or more than one.
+    """
+    if not (isinstance(task, ClassificationTask) and task.second_text is not None):
+        return [(line,) for line in lines]
+    rows = [tuple(line.split("\t")) for line in lines]
+    for number, row in enumerate(rows, 1):
+        if len(row) != 2 and "".join(row).strip():
+            raise DataError(f"line {number} holds {len(row)} texts; give two in each line, with a tab between them")
+    return rows
 
 
 def predict(
@@ -65,17 +79,26 @@ def predict(
     if not texts:
         return []
     names = head.classes or tuple(map(str, range(head.vocab_size)))
-    rows = [task.encode(each, loaded.tokenizer) for each in texts]
+    reader, patient = (task.model_copy(update={"longest": n}) for n in (_longest(loaded.model, task), 10**9))
+    rows = [reader.encode(each, loaded.tokenizer) for each in texts]
+    lengths = [len(patient.encode(each, loaded.tokenizer)) for each in texts]
     source = task.source(rows, [0] * len(rows), loaded.model.config.kind, loaded.tokenizer)
-    lengths = source.lengths
-    order = TokenOrder(lengths, max(BATCH_TOKENS, *map(max, lengths)), seed=0, shuffle=False)
+    order = TokenOrder(source.lengths, max(BATCH_TOKENS, *source.longest), seed=0, shuffle=False)
     found: dict[int, Prediction] = {}
     with inference(loaded.model.modules()):
         for batch in loader(source, order, epoch=0):
             logits = logits_of(loaded.model, batch.to(loaded.model.device)).float()
             for item, probabilities in zip(batch.items, logits.softmax(-1).tolist(), strict=True):
                 of_label = dict(zip(names, probabilities, strict=True))
-                found[item] = Prediction(max(of_label, key=of_label.__getitem__), of_label)
+                unknown, cut = loaded.tokenizer.n_unknown(rows[item]), lengths[item] - len(rows[item])
+                found[item] = Prediction(max(of_label, key=of_label.__getitem__), of_label, unknown, cut)
             if advanced is not None:
                 advanced(len(found), len(rows))
     return [found[item] for item in range(len(rows))]
+
+
+def _longest(model: Transformer, task: ClassificationTask) -> int:
+    """Most tokens of a text: of the task, or as many as fit the model's positions between `<bos>` and `<eos>`."""
+    stack = model.config.encoder or model.config.decoder
+    room = None if stack is None else stack.input.positions.max_positions
+    return task.longest if room is None else min(task.longest, room - 2)

@@ -42,7 +42,7 @@ class MetricsLog(Callback):
                 "loss": interval.loss,
                 "lr": interval.lr,
                 "grad_norm": interval.grad_norm,
-                "tokens_per_second": round(interval.tokens_per_second),
+                f"{trainer.unit}_per_second": round(interval.targets_per_second),
             }
         )
 

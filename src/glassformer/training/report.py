@@ -19,9 +19,9 @@ from glassformer.inspection.attention import attention_weights
 from glassformer.inspection.report import AttentionPicture, Example, ReportData, write_report
 from glassformer.models.inference import inference
 from glassformer.tasks.task import Split, TaskData
-from glassformer.training.objective import logits_of
+from glassformer.training.objective import logits_of, unit
 
-EXAMPLES, PICTURES = 10, 4
+EXAMPLES, PICTURES, LONGEST_COMMAND = 10, 4, 80
 SNIPPET = 24
 """Tokens of running text whose attention is shown, and after which a language model is asked to go on."""
 
@@ -45,29 +45,41 @@ def write_run_report(
         language: "en" or "zh".
     """
     split = data.test or data.valid
-    judged = result.get("test", result["valid"])
-    facts = ("parameters", "steps", "train_seconds", "tokens_per_second", "precision")
+    judged = in_order(result.get("test", result["valid"]))
+    remarks = {name: str(value) for name, value in judged.items() if isinstance(value, str)}
+    facts = ("parameters", "steps", "train_seconds", f"{unit(loaded.model)}_per_second", "precision")
     folder = shlex.quote(str(path.parent))
     if data.classes is not None:
         examples, attention = _labelled(loaded, split, data.classes), list(_encoder_attention(loaded, split))
-        commands = [f"glassformer predict {folder} {shlex.quote(_start(split.pairs[0][0]))}"]
+        text = split.pairs[0][0]
+        one = " | " not in text  # else it may be two texts, joined to be shown
+        commands = [f"glassformer predict {folder} {_told(text) if one else '--input FILE'}"]
     elif split.pairs:
         text = data.example or _short_text(split)
         examples, attention = _answers(loaded, split, data), list(cross_attention(loaded, text))
-        commands = [f"glassformer generate {folder} {shlex.quote(_start(text))}"]
+        commands = [f"glassformer generate {folder} {_told(text)}", f"glassformer translate {folder} --input FILE"]
     else:
         snippet = _snippet(split, loaded.tokenizer)
         examples, attention = [_continuation(loaded, snippet)], list(_self_attention(loaded, snippet))
         commands = [f"glassformer generate {folder} PROMPT --temperature 0.8"]
     content = ReportData(
         title=f"{result['task']}: {path.parent.name}",
-        headline={**{n: spoken(n, v) for n, v in in_order(judged).items()}, **{name: result[name] for name in facts}},
+        headline={
+            **{name: spoken(name, value) for name, value in judged.items() if name not in remarks},
+            **{name: result[name] for name in facts},
+        },
+        remarks={"measured_on": "valid_data" if data.test is None else "test_data", **remarks},
         metrics=rows,
         examples=examples,
         attention=attention,
         commands=[*commands, f"glassformer eval {folder}", f"glassformer summary {folder}"],
     )
     write_report(path, content, language=language)
+
+
+def _told(text: str) -> str:
+    """As much of a text as a command can show."""
+    return shlex.quote(text[:LONGEST_COMMAND])
 
 
 def _answers(loaded: HasModel, split: Split, data: TaskData) -> list[Example]:
@@ -112,11 +124,6 @@ def _encoder_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPict
 
 def _short_text(split: Split) -> str:
     return min((source for source, _ in split.pairs), key=lambda source: abs(len(source) - SNIPPET // 2))
-
-
-def _start(text: str) -> str:
-    """As much of a text as a command can show."""
-    return text if len(text) <= 80 else text[:80]
 
 
 def cross_attention(loaded: HasModel, text: str) -> Iterator[AttentionPicture]:

@@ -24,7 +24,7 @@ from glassformer.tasks.task import Kind, TaskData
 from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.callback import Callback
 from glassformer.training.config import TrainingConfig
-from glassformer.training.evaluate import evaluate, greedy
+from glassformer.training.evaluate import count_unknown, evaluate, greedy
 from glassformer.training.interrupt import Interrupts
 from glassformer.training.loop import fit
 from glassformer.training.precision import choose_device, choose_precision, parameter_type
@@ -82,7 +82,9 @@ def _begin(folder: Path, recipe: Recipe, callbacks: Sequence[Callback]) -> Run:
         return _go_on(folder, recipe, trainer, callbacks)
 
 
-def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
+def resume(
+    folder: Path, callbacks: Sequence[Callback] = (), *, device: str | None = None, threads: int | None = None
+) -> Run:
     """Go on with a run that was stopped or killed; a finished one is only read.
 
     On a CPU the result is bit for bit that of an uninterrupted run.
@@ -90,9 +92,13 @@ def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
     Args:
         folder: The run folder.
         callbacks: What is done besides recording and saving.
+        device: Where to go on; None = as the run's own settings say.
+        threads: Threads of a CPU to go on with; None = as many as before. With another number, or on another device,
+            the last digits differ, and a warning says so.
 
     Raises:
         CheckpointError: The folder holds no run, or its states are damaged.
+        ConfigError: The device is not there.
         DataError: The data cannot be used any more.
     """
     recipe = read_recipe(folder)
@@ -103,7 +109,13 @@ def resume(folder: Path, callbacks: Sequence[Callback] = ()) -> Run:
     remove_leftovers(folder / STATE_FOLDER)
     data = _data_again(folder, recipe)
     state_folder = folder / STATE_FOLDER
-    with _trainer(recipe.training, resolve(recipe.model, data), data, saved_threads(state_folder)) as trainer:
+    settings = recipe.training.model_copy(
+        update={
+            "device": device or recipe.training.device,
+            "threads": threads or recipe.training.threads or saved_threads(state_folder),
+        }
+    )
+    with _trainer(settings, resolve(recipe.model, data), data) as trainer:
         restore_state(trainer, state_folder)
         return _go_on(folder, recipe, trainer, callbacks)
 
@@ -165,7 +177,7 @@ def evaluate_run(
 
     Returns:
         Which split ("test", or "valid" where there is no test split; "all" of a file that is named anew, for the
-        model has not learned from it) and its metrics.
+        model has not learned from it) and its metrics; of new data also how many tokens are "unknown".
 
     Raises:
         CheckpointError: The folder holds no run, or no model.
@@ -180,7 +192,8 @@ def evaluate_run(
     named = {edit.partition("=")[0].strip() for edit in edits}
     if named & {f"task.{name}" for name in recipe.task.files}:
         foreign = recipe.task.whole(kind_for(recipe), loaded.tokenizer, classes_of(loaded.model))
-        return "all", evaluate(loaded, foreign, recipe.task.judging, advanced=advanced)
+        metrics = evaluate(loaded, foreign, recipe.task.judging, advanced=advanced)
+        return "all", {**metrics, "unknown": count_unknown(loaded.tokenizer, foreign.source)}
     data = recipe.task.build(kind_for(recipe), loaded.tokenizer)
     name, split = ("valid", data.valid) if data.test is None else ("test", data.test)
     return name, evaluate(loaded, split, data.judging, advanced=advanced)
@@ -205,11 +218,13 @@ def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
     Raises:
         ConfigError: The context is longer than the model's positions.
     """
+    # What the model is measured by counts as well: it is never cut, and found too long only after hours of training.
+    splits = (data.valid,) if data.test is None else (data.valid, data.test)
+    longest = max(*data.train.longest, *(length for split in splits for length in split.source.longest))
     if arguments.max_positions is None:
-        limit = max(data.train.longest) if arguments.positions == "learned" else None
+        limit = longest if arguments.positions == "learned" else None
         arguments = arguments.model_copy(update={"max_positions": data.context or limit})
-    elif max(data.train.longest) > arguments.max_positions:
-        longest = max(data.train.longest)
+    elif longest > arguments.max_positions:
         raise ConfigError(
             f"the data has rows of {longest} tokens, but model.max_positions is {arguments.max_positions}"
         )
@@ -254,16 +269,13 @@ def _data_again(folder: Path, recipe: Recipe) -> TaskData:
 
 
 @contextmanager
-def _trainer(
-    settings: TrainingConfig, config: TransformerConfig, data: TaskData, threads: int | None = None
-) -> Iterator[Trainer]:
+def _trainer(settings: TrainingConfig, config: TransformerConfig, data: TaskData) -> Iterator[Trainer]:
     """A trainer before its first update; threads and random state are put back when it is done with.
 
     Args:
         settings: How it is trained.
         config: The architecture.
         data: What is learned.
-        threads: Threads of an earlier session, where the settings leave them open.
 
     Raises:
         ConfigError: The device is not there, or the task does not measure what selects the model.
@@ -274,7 +286,7 @@ def _trainer(
             f"training.select_by is {settings.select_by}, but this task has only {choices} to choose from"
         )
     device = choose_device(settings.device)
-    with _threads(settings.threads or threads), torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with _threads(settings.threads), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
         model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed)).to(device)
         yield Trainer(model, data, settings, choose_precision(settings.precision, device))
@@ -310,7 +322,7 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),
         "steps": progress.step,
         "train_seconds": round(progress.seconds, 2),
-        "tokens_per_second": round(progress.tokens / max(progress.busy_seconds, 1e-9)),
+        f"{trainer.unit}_per_second": round(progress.tokens / max(progress.busy_seconds, 1e-9)),
         "precision": trainer.precision.name,
         "threads": torch.get_num_threads(),
         "selected": chosen,

@@ -49,7 +49,8 @@ class Checkpoints(Callback):
     def _save(self, trainer: Trainer) -> None:
         self._check(trainer)
         if trainer.progress.best is None:
-            save_model(trainer.model, self.folder / MODEL_FILE)
+            with trainer.average.applied():
+                save_model(trainer.model, self.folder / MODEL_FILE)
         save_state(trainer, self.folder / STATE_FOLDER)
         self.judged = False
 

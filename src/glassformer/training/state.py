@@ -139,7 +139,11 @@ def _circumstances(trainer: Trainer) -> dict[str, str]:
 def _fingerprint(trainer: Trainer) -> str:
     """The size of the training data and a checksum of its first batch: enough to notice that a text was edited."""
     first = trainer.data.train.batch(trainer.order.batches(0)[0], epoch=0)
-    return f"{len(trainer.data.train)} items, checksum {zlib.crc32(first.inputs.numpy().tobytes()):08x}"
+    checksum = 0
+    for tensor in (first.source, first.inputs, first.labels):
+        if tensor is not None:
+            checksum = zlib.crc32(tensor.numpy().tobytes(), checksum)
+    return f"{len(trainer.data.train)} items, checksum {checksum:08x}"
 
 
 def _warn_of_differences(trainer: Trainer, metadata: dict[str, str]) -> None:

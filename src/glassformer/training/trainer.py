@@ -22,7 +22,7 @@ from glassformer.tasks.task import TaskData
 from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.average import Average
 from glassformer.training.config import TrainingConfig
-from glassformer.training.objective import objective
+from glassformer.training.objective import objective, unit
 from glassformer.training.optimizer import build_optimizer
 from glassformer.training.precision import Precision
 from glassformer.training.progress import Progress
@@ -35,10 +35,10 @@ class Update:
 
     Attributes:
         step: Its number, from 1.
-        loss: Nats per target token, before the update.
+        loss: Nats per target (token, or labelled text), before the update.
         lr: The learning rate that was used.
         grad_norm: Norm of the gradient, before clipping.
-        tokens: Target tokens.
+        tokens: Targets.
         seconds: How long it took.
     """
 
@@ -73,6 +73,11 @@ class Trainer:
     def tokenizer(self) -> TextTokenizer:
         """The task's vocabulary: a trainer can be asked to write, like any loaded model."""
         return self.data.tokenizer
+
+    @property
+    def unit(self) -> str:
+        """What is learned and counted: "tokens", or labelled "texts"."""
+        return unit(self.model)
 
     def windows(self) -> Iterator[list[Batch]]:
         """Yield the batches of each update, going on from wherever the progress says, for ever.
