@@ -103,23 +103,31 @@ class Muon(Optimizer):
         for group in self.param_groups:
             learned = [parameter for parameter in group["params"] if parameter.grad is not None]
             if group["orthogonal"]:
-                for parameter in learned:
-                    self._move(parameter, group)
+                self._move(learned, group)
             elif learned:
                 self._adam(learned, group)
 
-    def _move(self, parameter: Tensor, group: dict[str, Any]) -> None:
+    def _move(self, learned: list[Tensor], group: dict[str, Any]) -> None:
+        """Matrices of one shape are made orthogonal together: one by one they are too small to keep a machine busy."""
+        of_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+        for parameter in learned:
+            rows = self._rows[id(parameter)]
+            update = self._with_momentum(parameter, group["momentum"])
+            for weight, direction in zip(parameter.split(rows), update.split(rows), strict=True):
+                of_shape.setdefault(weight.shape, []).append((weight, direction))
+        for shape, pairs in of_shape.items():
+            directions = orthogonal(torch.stack([direction for _, direction in pairs]))
+            size = group["lr"] * ADAMS_SIZE * math.sqrt(max(shape))
+            for (weight, _), direction in zip(pairs, directions, strict=True):
+                weight.mul_(1 - group["lr"] * group["weight_decay"]).sub_(direction, alpha=size)
+
+    def _with_momentum(self, parameter: Tensor, momentum: float) -> Tensor:
         assert parameter.grad is not None, "filtered before"
         state = self.state[parameter]
         if not state:
             state["momentum"] = torch.zeros_like(parameter)
-        state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
-        update = parameter.grad.lerp(state["momentum"], group["momentum"])
-        rows = self._rows[id(parameter)]
-        for weight, direction in zip(parameter.split(rows), update.split(rows), strict=True):
-            size = ADAMS_SIZE * math.sqrt(max(weight.shape))
-            weight.mul_(1 - group["lr"] * group["weight_decay"])
-            weight.add_(orthogonal(direction), alpha=-group["lr"] * size)
+        state["momentum"].lerp_(parameter.grad, 1 - momentum)
+        return parameter.grad.lerp(state["momentum"], momentum)
 
     def _adam(self, learned: list[Tensor], group: dict[str, Any]) -> None:
         for parameter in learned:
@@ -149,21 +157,23 @@ class Muon(Optimizer):
         )
 
 
-def orthogonal(matrix: Float[Tensor, "rows columns"], steps: int = 5) -> Float[Tensor, "rows columns"]:
-    """Return about U V^T for a matrix U S V^T: the same directions, each of size 0.7 to 1.2.
+def orthogonal(matrices: Float[Tensor, "*batch rows columns"], steps: int = 5) -> Float[Tensor, "*batch rows columns"]:
+    """Return about U V^T for each matrix U S V^T: the same directions, each of size 0.7 to 1.2.
 
     X = G / |G|;  five times: A = X X^T,  X = a X + (b A + c A A) X.
 
     Args:
-        matrix: G; of zeros it stays zeros. *Shape:* (R, C).
+        matrices: G; of zeros it stays zeros. *Shape:* (..., R, C).
         steps: How often.
 
     Source: Jordan et al. 2024, as above.
     """
     a, b, c = NEWTON_SCHULZ
-    x: Tensor = matrix / matrix.norm().clamp(min=1e-30)
-    x = x.t() if len(x) > x.shape[1] else x
+    tall = matrices.shape[-2] > matrices.shape[-1]
+    x = matrices.reshape(-1, *matrices.shape[-2:])
+    x = x.mT if tall else x
+    x = x / x.flatten(1).norm(dim=1).clamp(min=1e-30)[:, None, None]
     for _ in range(steps):
-        gram = x @ x.t()
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.t() if len(matrix) > matrix.shape[1] else x
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return (x.mT if tall else x).reshape(matrices.shape)
