@@ -14,7 +14,8 @@ from glassformer.generation.text import beam_texts
 from glassformer.training.predict import predict
 from glassformer.training.run import read_recipe
 
-from .calling import call, refused, sets
+from .calling import call, refused, sets, train
+from .conftest import TRANSLATION
 
 TEXTS = ["rot und blau", "ein Hund", "sieht ein Katze rot"]
 
@@ -23,6 +24,23 @@ def translations(run: Path, texts: list[str], **settings: int | float) -> list[s
     """What the library writes."""
     config = BeamConfig(**{"beam": 2, **settings})
     return [found[0].text for found in answer_texts(load(run), texts, config)]
+
+
+# --- training them
+
+
+def test_what_is_said_before_and_after_training_is_aligned(pairs: tuple[Path, Path]) -> None:
+    Path("tiny.yaml").write_text(TRANSLATION, "utf-8")
+    edits = (f"task.source={pairs[0]}", f"task.target={pairs[1]}", "training.label_smoothing=0.1")
+    last = ("training.max_steps=2", "training.average=0.5", "training.select_by=bleu")
+    said = train("tiny.yaml", "--out", "run", *sets(*edits, *last)).stdout.splitlines()
+    named = [line for line in said if not line.startswith(" ")]
+    assert all(len(line) > 9 and line[8] == " " and line[9] != " " for line in named)
+    names = [line[:8].strip() for line in named]
+    assert names[:6] == ["run", "model", "training", "device", "expect", "loss"]
+    assert "training 2 updates, batches of 60 tokens, 4 batches an epoch" in named
+    assert names[-5:] == ["trained", "kept", "valid", "test", "run"]
+    assert "kept     update 2, the best BLEU, mean of updates 2 to 2" in named
 
 
 # --- translate

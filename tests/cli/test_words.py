@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from glassformer.cli.words import clock, counted, echo_json, given, metrics_line, quoted
+from glassformer.cli.words import clock, counted, echo_json, given, given_lines, metrics_line, named, quoted
 from glassformer.core.errors import DataError
 
 
@@ -75,7 +75,36 @@ def test_clock(seconds: float, said: str) -> None:
 
 def test_metrics_line() -> None:
     metrics = {"loss": 2.0, "perplexity": 7.3890561, "tokens": 93, "exact_match": 0.9995}
-    assert metrics_line(metrics) == "exact match 100.0 %  loss 2.0000  perplexity 7.3891"
+    assert metrics_line(metrics) == "exact match 100.0 %  loss 2.0000"
+    assert metrics_line({"perplexity": 7.3890561, "loss": 2.0}) == "loss 2.0000  perplexity 7.3891"
     assert metrics_line({"bleu_signature": "nrefs:1", "bleu": 12.345, "tokens": 9}) == "BLEU 12.35"
     assert metrics_line({"perplexity": 1.5e300}) == "perplexity 1.50e+300"
     assert metrics_line({"loss": math.nan, "perplexity": math.inf}) == "loss nan  perplexity inf"
+
+
+def test_a_named_text_is_broken_between_words_only_and_only_where_it_must_be() -> None:
+    text = "one two-three four /a/path/without/any/blank/in/it five"
+    assert named("run", text) == f"run      {text}"
+    assert named("run", text, 200) == f"run      {text}"
+    assert named("run", text, 31).splitlines() == [
+        "run      one two-three four",
+        "         /a/path/without/any/blank/in/it",
+        "         five",
+    ]
+    assert named("run", "") == named("run", "", 80) == "run      "
+
+
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [(b"", []), (b"a", ["a"]), (b"a\r\n\r\nb", ["a", "", "b"]), (b"\xef\xbb\xbfa\rb\n\n", ["a", "b", ""])],
+)
+def test_lines_of_the_standard_input(raw: bytes, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+    assert given_lines(None) == lines
+
+
+def test_a_wrong_byte_of_the_standard_input_is_found_behind_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    for mark in (b"", b"\xef\xbb\xbf"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(mark + b"a\r\nb\rc\xff")))
+        with pytest.raises(DataError, match=f"byte 0xFF in line 3, at offset {len(mark) + 6}"):
+            given_lines(None)

@@ -15,7 +15,9 @@ from .tiny import Letters
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "encoder_decoder"])
 def test_model_that_labels_texts_neither_writes_nor_scores(kind: str) -> None:
     arguments = ModelArguments(kind=kind, d_model=16, n_layers=1, n_heads=2)
-    model = Transformer(arguments.resolve(32, classes=[str(i) for i in range(40)]))  # more classes than tokens are no reason to try
+    model = Transformer(
+        arguments.resolve(32, classes=[str(i) for i in range(40)])
+    )  # more classes than tokens are no reason to try
     with pytest.raises(UnsupportedError, match="labels texts and cannot write; use predict"):
         stream(model, [[5]], GenerationConfig(), tokenizer=Letters())
     with pytest.raises(UnsupportedError, match="labels texts and cannot write; use predict"):

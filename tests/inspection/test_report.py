@@ -94,6 +94,17 @@ def test_report_has_every_section_in_its_language(language: str):
     assert f'<html lang="{language}">' in page
 
 
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "How BLEU was computed: tok:zh"), ("zh", "BLEU 的计算方式：tok:zh")]
+)
+def test_remarks_stand_below_the_numbers(language: str, said: str):
+    data = ReportData("t", {"bleu": "31.20"}, {"bleu_signature": "tok:zh", "measured_on": "test_data", "own": EVIL})
+    text = Reader(report(data, language=language)).text
+    assert text.index("31.20") < text.index(said)
+    assert any(word("test_data", language) in part for part in text)
+    assert any(part.startswith("own") and EVIL in part for part in text)
+
+
 def test_all_text_stays_text():
     data = ReportData(
         title=EVIL,

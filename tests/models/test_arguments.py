@@ -84,7 +84,11 @@ def test_classes_get_a_head_of_their_own_that_pools(kind, pooling, expected):
     ("settings", "classes", "message"),
     [
         ({"kind": "encoder", "pooling": "mean"}, None, "pooling is mean.*scores every token.*set pooling=auto"),
-        ({"kind": "decoder", "pooling": "first"}, ("a", "b", "c"), "pooling is first in a causal stack.*set pooling=last"),
+        (
+            {"kind": "decoder", "pooling": "first"},
+            ("a", "b", "c"),
+            "pooling is first in a causal stack.*set pooling=last",
+        ),
         ({"kind": "encoder"}, ("a",), "there are 1 classes; there must be at least 2"),
     ],
 )

@@ -87,7 +87,7 @@ def loss_and_gradients(head: Head, x: Tensor, labels: Tensor, smoothing: float) 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("chunk", [4, 14, 49, 210])
 def test_fused_loss_equals_the_plain_one(monkeypatch, smoothing, chunk, bias):
-    """30 tokens of 7 words are 210 logits; chunks of 1 (4 logits hold no token), 2 and 7 tokens with a rest, and all."""
+    """30 tokens of 7 words are 210 logits; chunks of 1 (4 logits hold no token), of 2, of 7 with a rest, and all."""
     head = Head(HeadConfig(vocab_size=7, tied=False, bias=bias), 3, Embedding(7, 3))
     with torch.no_grad():
         for parameter in head.parameters():

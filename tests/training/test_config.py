@@ -39,7 +39,7 @@ def test_two_betas_may_be_one_text(betas):
         ({"lr": "-1"}, "greater than 0"),
         ({"lr": "none"}, "schedule=cosine needs lr; only schedule=paper has a rate of its own"),
         ({"accumulate": "0"}, "greater than or equal to 1"),
-        ({"optimizer": "adma"}, "'adamw', 'adam' or 'sgd'"),
+        ({"optimizer": "adma"}, "'adamw', 'adam', 'sgd' or 'muon'"),
         ({"precision": "fp8"}, "'auto', 'float32', 'bf16' or 'fp16'"),
         ({"label_smoothing": "1.0"}, "less than 1"),
         ({"max_step": "5"}, "max_step is not a setting; did you mean 'max_steps'?"),

@@ -159,7 +159,7 @@ def test_o33_signal_ends_the_run_with_the_code_that_a_shell_expects(ended: dict[
 def test_o33_current_update_is_finished_and_saved(ended: dict[str, Ended], name: str):
     end = ended[name]
     _, progress, _ = state(end.out)
-    assert 36 < progress.step < 950
+    assert 36 <= progress.step < 950
     assert not progress.finished
     assert steps_logged(end.out) == progress.step == progress.batch
     assert (end.out / "model.safetensors").exists()

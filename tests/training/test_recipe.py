@@ -54,6 +54,7 @@ def with_data(name: str, folder: Path) -> list[str]:
         "translation": [f"task.{side}={file}" for side, file in pairs.items()]
         + ["task.valid_size=5", "task.test_size=5"],
         "classification": [f"task.train={folder / 'table.tsv'}"],
+        "matching": ["task.made_size=60"],
     }.get(name, [])
 
 

@@ -16,7 +16,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from glassformer.cli.words import clock, counted, metrics_line
+from glassformer.cli.words import clock, counted, metrics_line, named
 from glassformer.core.metric import Measured
 from glassformer.training.callback import Callback, Interval
 
@@ -44,7 +44,7 @@ class TrainingDisplay(Callback):
     def started(self, trainer: Trainer) -> None:
         """Say what is about to happen and what to expect of it."""
         for name, text in introduction(trainer, self.folder):
-            self.say(f"{name:9}{text}")
+            self.say(named(name, text, self.console.width if self.console.is_terminal else None))
 
     def mark(self, trainer: Trainer, better: bool) -> str:
         """What is said of the model that is kept; kept as the last one it need not be the best."""
@@ -97,7 +97,7 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
         chance = f"ln {choices:,} = {math.log(choices):.2f}"
         yield "expect", f"a loss near {chance} at the start: all {what} equally likely"
     if config.label_smoothing:
-        yield "loss", "of smoothed labels in training and not in validation: the two do not compare"
+        yield "loss", "that of training is for smoothed labels, that of validation is not"
     for note in data.notes:
         yield "data", note
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 from glassformer.checkpoint.loading import load
-from glassformer.cli.words import clock, counted, metrics_line
+from glassformer.cli.words import clock, counted, metrics_line, named
 from glassformer.core.metric import METRICS
 from glassformer.generation.answer import answer_texts
 from glassformer.training.run import Run, kind_for, read_recipe
@@ -15,14 +17,21 @@ def result_lines(run: Run) -> str:
     """Return the numbers of a finished run and where they are."""
     result = run.result
     speed = next(name for name in ("tokens_per_second", "texts_per_second") if name in result)
-    lines = [
-        f"trained  {counted(result['steps'], 'update')} in {clock(result['train_seconds'])}, "
+    width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+    lines: dict[str, str] = {
+        "trained": f"{counted(result['steps'], 'update')} in {clock(result['train_seconds'])}, "
         f"{result[speed]:,} {speed.removesuffix('_per_second')}/s",
-        f"kept     update {result['best_step']:,}, the {_spoken(result['selected'])}",
-        *(f"{split:9}{metrics_line(result[split])}" for split in ("valid", "test") if split in result),
-        f"run      {run.folder}",
-    ]
-    return "\n".join(lines)
+        "kept": f"update {result['best_step']:,}, the {_spoken(result['selected'])}",
+        **{split: metrics_line(result[split]) for split in ("valid", "test") if split in result},
+    }
+    if "beam" in result:
+        lines["valid"] += "  (greedy)"
+        if "test" in lines:
+            lines["test"] += f"  (beam {result['beam']})"
+    if "example" in result:
+        lines["example"] = f"{result['example']['input']} -> {result['example']['output']}"
+    lines["run"] = str(run.folder)
+    return "\n".join(named(name, text, width) for name, text in lines.items())
 
 
 def _spoken(selected: str) -> str:

@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -19,6 +20,8 @@ import typer
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.metric import METRICS, Measured, in_order, spoken
 
+NAME_WIDTH = 9
+"""Columns of the names of what is said of a run."""
 
 OTHER_NAMES: Mapping[str, str] = MappingProxyType({"top": "probs", "n_best": "nbest"})
 """Options of the command line that are called otherwise than their settings."""
@@ -143,6 +146,21 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def named(name: str, text: str, width: int | None = None) -> str:
+    """Return a text behind its name, in a column of its own.
+
+    Args:
+        name: At most 8 characters.
+        text: What it is.
+        width: Where lines end, between words (what has no blank, such as a path, stays whole); None = nowhere.
+    """
+    room = None if width is None else width - NAME_WIDTH
+    lines = (
+        [text] if room is None else textwrap.wrap(text, max(20, room), break_long_words=False, break_on_hyphens=False)
+    )
+    return f"{name:{NAME_WIDTH}}" + f"\n{' ' * NAME_WIDTH}".join(lines)
+
+
 def clock(seconds: float) -> str:
     """Return a duration as minutes and seconds, or hours and minutes."""
     whole = round(seconds)
@@ -152,8 +170,13 @@ def clock(seconds: float) -> str:
 
 
 def metrics_line(metrics: Measured) -> str:
-    """Return metrics as a person reads them, what was most likely asked for first; counts are left out."""
+    """Return metrics as a person reads them, what was most likely asked for first.
+
+    Counts are left out; so is perplexity, which only says the loss once more, where there is something else to say.
+    """
     judging = {name: value for name, value in in_order(metrics).items() if name in METRICS and METRICS[name].judges}
+    if len(judging) > len({"loss", "perplexity"}):
+        judging.pop("perplexity", None)
     return "  ".join(f"{METRICS[name].label} {spoken(name, value)}" for name, value in judging.items())
 
 

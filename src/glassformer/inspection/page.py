@@ -32,6 +32,7 @@ body {
 h1 { margin: 0.5rem 0 0; font-size: 1.7rem; line-height: 1.25; }
 h2 { margin: 2.5rem 0 0.5rem; font-size: 1.2rem; }
 p { margin: 0 0 1rem; max-width: 46rem; color: var(--soft); }
+dl + p { margin-top: 0.75rem; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: 0.75rem; margin: 0; }
 dl div {
   display: flex; flex-direction: column-reverse; justify-content: flex-end;

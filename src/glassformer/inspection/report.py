@@ -124,7 +124,11 @@ def report(data: ReportData, *, language: str = "en") -> str:
 def _headline(data: ReportData, language: str) -> Iterator[str]:
     if data.headline:
         values = [(word(name, language), _number(value)) for name, value in data.headline.items()]
-        said = [note(f"{word(name, language)}: {word(text, language)}") for name, text in data.remarks.items()]
+        remark = word("remark", language)
+        said = [
+            note(remark.format(name=word(name, language), text=word(text, language)))
+            for name, text in data.remarks.items()
+        ]
         yield section(word("result", language), facts(values) + "".join(said))
 
 

@@ -131,6 +131,7 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
     "perplexity": {"en": "perplexity", "zh": "困惑度"},
     "tokens": {"en": "tokens", "zh": "词元数"},
     "texts": {"en": "texts", "zh": "文本数"},
+    "remark": {"en": "{name}: {text}", "zh": "{name}：{text}"},
     "measured_on": {"en": "Measured on", "zh": "评测数据"},
     "test_data": {"en": "the test data, once, at the end", "zh": "测试数据，仅在训练结束时评测一次"},
     "valid_data": {"en": "the validation data, for there is no test data", "zh": "验证数据，因为没有测试数据"},

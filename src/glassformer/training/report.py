@@ -18,7 +18,7 @@ from glassformer.generation.text import HasModel, generate_text, source_ids
 from glassformer.inspection.attention import attention_weights
 from glassformer.inspection.report import AttentionPicture, Example, ReportData, write_report
 from glassformer.models.inference import inference
-from glassformer.tasks.task import Split, TaskData
+from glassformer.tasks.task import Judging, Split, TaskData
 from glassformer.training.objective import logits_of, unit
 
 EXAMPLES, PICTURES, LONGEST_COMMAND = 10, 4, 80
@@ -82,12 +82,22 @@ def _told(text: str) -> str:
     return shlex.quote(text[:LONGEST_COMMAND])
 
 
+def example_answer(loaded: HasModel, data: TaskData) -> str:
+    """Return what a model makes of the text that its task shows first."""
+    assert data.example is not None, "asked for where there is one"
+    return _written(loaded, [data.example], data.judging)[0]
+
+
+def _written(loaded: HasModel, texts: Sequence[str], judging: Judging) -> list[str]:
+    config = BeamConfig(beam=judging.beam, length_penalty=judging.length_penalty)
+    return [found[0].text for found in answer_texts(loaded, texts, config)]
+
+
 def _answers(loaded: HasModel, split: Split, data: TaskData) -> list[Example]:
     own = [] if data.example is None else [(data.example, None)]
     pairs: list[tuple[str, str | None]] = [*own, *split.pairs[: EXAMPLES - len(own)]]
     judging = data.judging
-    config = BeamConfig(beam=judging.beam, length_penalty=judging.length_penalty)
-    outputs = [found[0].text for found in answer_texts(loaded, [source for source, _ in pairs], config)]
+    outputs = _written(loaded, [source for source, _ in pairs], judging)
     # Of translations another one may be as good: only where every right answer is the same is it said to be wrong.
     exact = "bleu" not in judging.metrics
     return [

@@ -30,7 +30,7 @@ from glassformer.training.loop import fit
 from glassformer.training.precision import choose_device, choose_precision, parameter_type
 from glassformer.training.recipe import Recipe, load_recipe, to_yaml
 from glassformer.training.record import METRICS_FILE, MetricsLog, read_metrics
-from glassformer.training.report import write_run_report
+from glassformer.training.report import example_answer, write_run_report
 from glassformer.training.saving import STATE_FOLDER, Checkpoints
 from glassformer.training.state import restore_state, saved_threads
 from glassformer.training.trainer import Trainer
@@ -331,6 +331,10 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
     }
     if data.test is not None:
         result["test"] = evaluate(loaded, data.test, data.judging)
+    if data.judging.beam > 1:
+        result["beam"] = data.judging.beam  # of the test; while a model learns its answers are greedy
+    if data.example is not None:
+        result["example"] = {"input": data.example, "output": example_answer(loaded, data)}
     write_run_report(folder / REPORT_FILE, loaded, data, result, rows, recipe.training.language)
     write_json(folder / RESULT_FILE, result)  # last: it says that the run is finished
     return result
