@@ -108,6 +108,14 @@ def test_source_and_target_are_cut_alike(reverse_run: Path) -> None:
     assert len(axes_of(Path("inspect.html"))["cross"][0]) <= 2, "nor does it write more"
 
 
+def test_a_page_is_called_after_its_model_wherever_one_stands(
+    reverse_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(reverse_run)
+    call("inspect", ".", "314", "--out", tmp_path / "page.html")
+    assert "<h1>reverse</h1>" in (tmp_path / "page.html").read_text("utf-8")
+
+
 def test_layers_and_heads_are_chosen() -> None:
     call("inspect", "preset:tiny", "abc", "--layers", "1", "--heads", "0, 3")
     (layer,) = data_of(Path("inspect.html"))["attention"]
@@ -168,6 +176,12 @@ def test_models_that_write_nothing_are_shown_too(
 def test_inspect_refuses_a_wrong_argument(arguments: list[str], words: str, code: int) -> None:
     refused(call("inspect", "preset:tiny", "abc", *arguments), words, code=code)
     assert not list(Path().iterdir())
+
+
+def test_inspect_names_the_option_of_a_folder_that_cannot_be_written() -> None:
+    Path("file").write_bytes(b"")
+    for option in ("--png", "--out"):
+        refused(call("inspect", "preset:tiny", "abc", option, "file/x"), f"choose another folder with {option}")
 
 
 def test_inspect_refuses_a_text_that_does_not_fit(text_run: Path) -> None:

@@ -91,7 +91,9 @@ def test_translate_writes_a_file_whole_or_not_at_all(translation_run: Path, monk
     Path("out.txt").write_text("what was there", "utf-8")
     Path("folder").mkdir()
     refused(call("translate", translation_run, "--output", "folder", typed="rot"), "folder is a folder", code=2)
-    refused(call("translate", translation_run, "--output", "out.txt/x", typed="rot"), "cannot write in out.txt")
+    refused(
+        call("translate", translation_run, "--output", "out.txt/x", typed="rot"), "choose another folder with --output"
+    )
     bad = call("translate", translation_run, "--output", "out.txt", typed=b"rot\nbl\xff\n")
     refused(bad, "the standard input is not UTF-8: byte 0xFF in line 2, at offset 6")
     assert Path("out.txt").read_text("utf-8") == "what was there"
@@ -167,7 +169,7 @@ def test_translate_says_what_it_does_not_know(translation_run: Path) -> None:
 def test_translate_refuses_a_model_that_cannot(text_run: Path, label_run: Path) -> None:
     for typed in ("a text\n", ""):
         refused(call("translate", text_run, typed=typed), "only an encoder-decoder answers a text")
-    refused(call("translate", label_run, typed="who 3\n"), "only an encoder-decoder answers a text")
+    refused(call("translate", label_run, typed="who 3\n"), "this model labels texts and cannot write; use predict")
 
 
 # --- predict

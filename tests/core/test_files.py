@@ -153,6 +153,8 @@ def test_o25_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"cannot write in .*choose another folder with --out"):
         ensure_writable(tmp_path / "file" / "run")
+    with pytest.raises(CheckpointError, match=r"choose another folder with --png"):
+        ensure_writable(tmp_path / "file" / "run", "--png")
     ensure_writable(tmp_path / "new" / "run")
     assert names(tmp_path / "new" / "run") == []
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from glassformer.core.errors import DataError
-from glassformer.data.labelled import LabelledSource, label_ids, label_names, two_texts
+from glassformer.data.labelled import LabelledSource, label_ids, label_names, listed
 
 ROWS, LABELS = [[5, 6, 7], [], [8]], [2, 0, 1]
 
@@ -46,11 +46,6 @@ def test_labelled_source_refuses_what_has_no_label_or_no_token() -> None:
         LabelledSource(ROWS, LABELS, pad=0)
 
 
-def test_two_texts_have_a_separator_between_them() -> None:
-    assert two_texts([5, 6], (7,), 3) == [5, 6, 3, 7]
-    assert two_texts([], [], 3) == [3]
-
-
 def test_label_names_are_in_order() -> None:
     assert label_names(["10", "9", "-1", "9"]) == ("-1", "9", "10")
     assert label_names(["10", "9", "x"]) == ("10", "9", "x")
@@ -66,3 +61,8 @@ def test_label_ids_name_an_unknown_label_its_line_and_the_known_ones() -> None:
         label_ids(["unknwon"], ("known", "unknown"), "dev.tsv")
     with pytest.raises(DataError, match=r"^dev\.tsv, row 0: the label '3' .*; known: 0, 1$"):
         label_ids(["3"], ("0", "1"), "dev.tsv")
+
+
+def test_of_many_labels_a_message_names_some() -> None:
+    assert listed(("a", "b")) == "a, b"
+    assert listed([str(n) for n in range(150)]).endswith(", 18, 19 and 130 more")

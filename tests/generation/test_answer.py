@@ -154,14 +154,21 @@ def test_batches_hold_like_lengths_the_longest_first_and_no_more_tokens_than_wan
     assert answer_module._batches([], 10) == []
 
 
-@pytest.mark.parametrize("kind", ["decoder", "encoder"])
-def test_a_model_of_one_stack_answers_nothing(kind: str) -> None:
-    with pytest.raises(UnsupportedError, match="only an encoder-decoder answers a text, and this model has one stack"):
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("decoder", "only an encoder-decoder answers a text, and this model is decoder-only"),
+        ("encoder", "this model is encoder-only and cannot write"),
+    ],
+)
+def test_a_model_of_one_stack_answers_nothing(kind: str, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
         answer_texts(loaded(kind=kind), [])
 
 
-def test_a_model_that_labels_texts_answers_nothing() -> None:
-    arguments = ModelArguments(kind="encoder_decoder", d_model=16, n_layers=1, n_heads=2)
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "encoder_decoder"])
+def test_a_model_that_labels_texts_answers_nothing(kind: str) -> None:
+    arguments = ModelArguments(kind=kind, d_model=16, n_layers=1, n_heads=2)
     model = SimpleNamespace(model=Transformer(arguments.resolve(32, classes=["a", "b"])), tokenizer=Letters())
     with pytest.raises(UnsupportedError, match="labels texts and cannot write"):
         answer_texts(model, ["a"])

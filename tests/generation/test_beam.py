@@ -468,3 +468,10 @@ def test_continuations_of_all_prefixes_are_one_list() -> None:
         [(-2.0, 0, 4), (-2.5, 1, 6), (-4.0, 0, 5)],
         [(-1.5, 0, 8), (-2.5, 0, 9), (-math.inf, 1, 1)],
     ]
+
+
+def test_a_search_does_not_depend_on_the_default_device() -> None:
+    model, config = build(), BeamConfig(beam=3, max_new_tokens=5)
+    expected = beam_search(model, [[5], [6, 7]], config, tokenizer=Letters())
+    with torch.device("meta"):
+        assert beam_search(model, [[5], [6, 7]], config, tokenizer=Letters()) == expected

@@ -426,3 +426,10 @@ def test_looking_changes_nothing_and_sees_every_step() -> None:
     assert write(model, [[]], sources=[[5, 6]], tape=tape) == write(model, [[]], sources=[[5, 6]])
     assert len(tape.all("decoder.blocks.0.attention.weights")) == 8
     assert len(tape.all("encoder.blocks.0.attention.weights")) == 1
+
+
+def test_draws_come_from_the_host_whatever_the_default_device() -> None:
+    model, config = build(), GenerationConfig(temperature=1.0, max_new_tokens=5)
+    expected = generate(model, [[5], [6, 7]], config, tokenizer=Letters())
+    with torch.device("meta"):
+        assert generate(model, [[5], [6, 7]], config, tokenizer=Letters()) == expected

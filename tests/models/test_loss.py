@@ -140,3 +140,11 @@ def test_fused_loss_under_autocast_is_near_the_float32_one():
     for exact, coarse in zip(*results, strict=True):
         assert coarse.dtype == torch.float32
         torch.testing.assert_close(coarse, exact, atol=0.1, rtol=2**-5)
+
+
+def test_a_label_that_is_no_token_is_never_taken_for_one():
+    """On an accelerator nobody looks at labels beforehand: a negative one must not count as token 0."""
+    x, weight = torch.randn(2, 3), torch.randn(5, 3)
+    for wrong in (-1, 5):
+        with pytest.raises(RuntimeError):
+            fused_head_loss(x, weight, None, torch.tensor([0, wrong]), 0.0)

@@ -60,3 +60,10 @@ def test_dropout_of_a_view_is_that_of_its_values():
     x = torch.arange(1.0, 13.0).view(3, 4).t()
     out = dropout(x, 0.5, training=True)
     assert torch.equal(out[out != 0], (2 * x)[out != 0])
+
+
+def test_dropout_draws_where_its_numbers_are_whatever_the_default_device():
+    x = torch.ones(40)
+    with torch.device("meta"):
+        out = dropout(x, 0.5, training=True)
+    assert set(out.tolist()) == {0.0, 2.0}

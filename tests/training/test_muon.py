@@ -115,3 +115,17 @@ def test_muon_learns_and_its_state_can_be_saved(tiny):
             optimizer.step()
         losses.append(float(loss.detach()))
     assert losses[0] == losses[1] < 2.5
+
+
+def test_restored_step_counts_stand_where_the_parameters_do():
+    """What is saved lies in the memory of the processor; the kernel wants the counts on the parameters' device."""
+    settings = {"lr": 0.1, "momentum": 0.95, "betas": (0.9, 0.98), "eps": 1e-9, "weight_decay": 0.0}
+    saved, other = nn.Parameter(torch.ones(2, 3)), nn.Parameter(torch.ones(2, 3, device="meta"))
+    optimizer, restored = (Muon([], ([parameter], []), **settings) for parameter in (saved, other))
+    saved.grad = torch.ones(2, 3)
+    optimizer.step()
+    groups = restored.state_dict()["param_groups"]
+    restored.load_state_dict({"state": optimizer.state_dict()["state"], "param_groups": groups})
+    assert {name: value.device.type for name, value in restored.state[other].items()} == dict.fromkeys(
+        ("step", "exp_avg", "exp_avg_sq"), "meta"
+    )

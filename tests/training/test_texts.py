@@ -125,6 +125,17 @@ def test_other_data_with_a_label_that_the_model_does_not_have_is_refused(tmp_pat
         evaluate_run(tmp_path / "run", [f"task.train={other}"])
 
 
+def test_data_whose_labels_are_others_is_not_measured_by_their_numbers(tmp_path):
+    """Class 0 of the model is "animal"; in a folder with the labels "deed" and "dead" it would be "dead"."""
+    task = {"data": str(tmp_path / "data"), "train": "table.tsv", "test": "table.tsv"}
+    train(classification(tmp_path / "data", task=task, max_steps=1, warmup=0), tmp_path / "run")
+    assert evaluate_run(tmp_path / "run")[0] == "test"
+    other = write_table(tmp_path / "other", 9)
+    other.write_text(other.read_text("utf-8").replace("animal", "dead"), "utf-8")
+    with pytest.raises(DataError, match=r"has the labels colour, dead, deed, the model animal, colour, deed; .*FILE"):
+        evaluate_run(tmp_path / "run", [f"task.data={tmp_path / 'other'}"])
+
+
 def test_matching_of_tables_and_of_what_is_made_up(tmp_path):
     run = train(classification(tmp_path / "data", task={"name": "matching"}, max_steps=5), tmp_path / "run")
     assert run.result["valid"]["texts"] == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +13,10 @@ from glassformer.cli.words import given, note
 
 if TYPE_CHECKING:
     from glassformer.checkpoint.loading import Loaded
+    from glassformer.generation.reading import Reading
     from glassformer.inspection.inspect import Axis, LayerAttention
 
 HTML = Path("inspect.html")
-
-MOST_WRITTEN = 256
-"""Tokens that an encoder-decoder writes when it is given no target."""
 
 
 def inspect(
@@ -68,35 +65,37 @@ def inspect(
     page = HTML if out is None and png is None else out
     if page is not None and page.is_dir():
         raise typer.BadParameter(f"--out {page} is a folder; name a file in it, such as {page / HTML}")
-    for folder in (png, page.parent if page else None):
+    for option, folder in (("--png", png), ("--out", page.parent if page else None)):
         if folder is not None:
-            ensure_writable(folder)
+            ensure_writable(folder, option)
     loaded = open_model(model, device, threads, precision)
     with waiting("looking"):
+        from glassformer.generation.reading import reading_of
         from glassformer.inspection.inspect import inspect_sample
         from glassformer.inspection.pictures import write_pictures
         from glassformer.inspection.viewer import layer_names, write_inspection
 
-        sample = _sample(loaded, read, answer, max_tokens)
+        reading = reading_of(loaded.model, loaded.tokenizer, read, answer, max_tokens=max_tokens)
         seen = inspect_sample(
             loaded.model,
-            sample.tokens,
-            _axis(loaded, sample.tokens),
-            sources=sample.sources,
-            source_labels=None if sample.sources is None else _axis(loaded, sample.sources),
-            written_labels=None if sample.written is None else _axis(loaded, sample.written),
+            reading.tokens,
+            _axis(loaded, reading.tokens),
+            sources=reading.sources,
+            source_labels=None if reading.sources is None else _axis(loaded, reading.sources),
+            written_labels=None if reading.written is None else _axis(loaded, reading.written),
             layers=chosen_layers,
             heads=chosen_heads,
         )
         files, undrawn = ([], []) if png is None else write_pictures(png, seen, language=language)
         left_out: Sequence[LayerAttention] = ()
         if page is not None:
-            texts, notes = {"model": loaded.source, **sample.texts}, sample.said(language)
-            left_out = write_inspection(
-                page, seen, title=Path(loaded.source).name, texts=texts, notes=notes, language=language
-            )
+            texts = {"model": loaded.source, "input": read}
+            if reading.output:
+                texts["output"] = reading.output
+            title, notes = Path(loaded.source).resolve().name, _said(reading, language)
+            left_out = write_inspection(page, seen, title=title, texts=texts, notes=notes, language=language)
             files.append(page)
-    for line in sample.said("en"):
+    for line in _said(reading, "en"):
         note(line)
     if undrawn:
         note(f"no installed font has all of {', '.join(undrawn)}; the pictures show □ there, the HTML page all")
@@ -106,73 +105,15 @@ def inspect(
         typer.echo(file)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """What the model reads and writes.
-
-    Attributes:
-        tokens: What the decoder, or the only stack, reads.
-        sources: What the encoder of an encoder-decoder reads.
-        written: What an encoder-decoder writes at each step.
-        texts: The same for people, by its name.
-        notes: What is to be said about it: key of a message and what it is filled with.
-    """
-
-    tokens: Sequence[int]
-    sources: Sequence[int] | None
-    written: Sequence[int] | None
-    texts: dict[str, str]
-    notes: list[tuple[str, dict[str, str | int]]] = field(default_factory=list)
-
-    def said(self, language: str) -> list[str]:
-        from glassformer.inspection.wording import word
-
-        return [word(key, language).format(**values) for key, values in self.notes]
-
-
-def _sample(loaded: Loaded, text: str, target: str | None, max_tokens: int | None) -> _Sample:
-    from glassformer.core.errors import DataError
-    from glassformer.generation.config import GenerationConfig
-    from glassformer.generation.inputs import beginning
-    from glassformer.generation.stream import generate
+def _said(reading: Reading, language: str) -> list[str]:
+    """What is to be known about the texts."""
     from glassformer.inspection.canvas import readable
+    from glassformer.inspection.wording import word
 
-    model, tokenizer = loaded.model, loaded.tokenizer
-    notes: list[tuple[str, dict[str, str | int]]] = []
-
-    def encoded(name: str, whole: str) -> list[int]:
-        ids = tokenizer.encode(whole)
-        kept = ids if max_tokens is None else _first(loaded, ids, max_tokens)
-        if len(kept) < len(ids):
-            notes.append((f"cut_{name}", {"read": len(kept), "all": len(ids)}))
-        return kept
-
-    begin, end = beginning(tokenizer), [] if tokenizer.eos_id is None else [tokenizer.eos_id]
-    ids = encoded("input", text)
-    if model.encoder is None or model.decoder is None:
-        if target is not None:
-            raise DataError("this model reads one text and no target: give it without --target")
-        labels = model.config.head is not None and model.config.head.pooling is not None
-        tokens = [*begin, *ids, *end] if labels else [*begin, *ids] if model.encoder is None else [*ids, *end]
-        return _Sample(tokens, None, None, {"input": text}, notes)
-    writes = model.config.head is not None and model.config.head.pooling is None
-    sources = [*ids, *end] if writes else [*begin, *ids, *end]
-    if target is None and writes:
-        config = GenerationConfig(max_new_tokens=min(max_tokens or MOST_WRITTEN, MOST_WRITTEN))
-        [own] = generate(model, [[]], config, tokenizer=tokenizer, sources=[sources])
-        written, target = list(own.tokens), own.text
-        notes.append(("own_output", {"output": readable(target, 80)}))
-    else:
-        written = [*encoded("output", target or ""), *end]  # who labels texts reads the begin token and writes nothing
-    whole = [*begin, *written]
-    texts = {"input": text, **({"output": target} if target else {})}
-    return _Sample(whole[:-1], sources, whole[1:], texts, notes)
-
-
-def _first(loaded: Loaded, ids: Sequence[int], number: int) -> list[int]:
-    """At most so many ids, and no character in part."""
-    ends = [group.stop for group in _axis(loaded, ids).groups if group.stop <= number]
-    return list(ids[: max(ends, default=number)])
+    notes = [word(f"cut_{name}", language).format(read=n, all=of) for name, (n, of) in reading.cut.items()]
+    if reading.own:
+        notes.append(word("own_output", language).format(output=readable(reading.output or "", 80)))
+    return notes
 
 
 def _axis(loaded: Loaded, ids: Sequence[int]) -> Axis:

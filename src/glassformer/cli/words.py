@@ -95,7 +95,7 @@ def check_output(path: Path | None) -> None:
 
     if path.is_dir():
         raise typer.BadParameter(f"--output {path} is a folder; name a file in it")
-    ensure_writable(path.parent)
+    ensure_writable(path.parent, "--output")
 
 
 def put_lines(lines: Iterable[str], path: Path | None) -> None:

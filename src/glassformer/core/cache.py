@@ -23,14 +23,15 @@ class CachePlan:
     Attributes:
         queries: Places of the new tokens. *Shape:* (B, T), or (1, T) when plain.
         keys: Places of the keys that attention reads. *Shape:* (B, S), or (1, T) when fresh.
-        slots: Slot of each new token; the spare slot for a non-token. *Shape:* (B, T).
+        slots: Slot of each new token; the spare slot for a non-token. *Shape:* (B, T). Where the rows go on in step,
+            as they do when all are of one length, the slots are the same for all: then it is a slice.
         view: How many slots attention reads, S.
         fresh: True if nothing came before and nothing is padded: the new keys are all there is to see.
     """
 
     queries: Places
     keys: Places
-    slots: Int[Tensor, "batch query"]
+    slots: Int[Tensor, "batch query"] | slice
     view: int
     fresh: bool
 
@@ -57,7 +58,8 @@ class LayerCache:
         """Store new keys and values, and return all that a query may look at. *Shapes:* (B, K, S, E)."""
         if torch.is_grad_enabled() and k.requires_grad:
             raise UnsupportedError("a cache is for inference: call the model under torch.no_grad()")
-        rows = torch.arange(k.shape[0], device=k.device).unsqueeze(1)  # (B, 1)
+        # In step, one block for all rows; else each token to its own slot.
+        rows = torch.arange(k.shape[0], device=k.device).unsqueeze(1) if isinstance(plan.slots, Tensor) else slice(None)
         self.keys.transpose(1, 2)[rows, plan.slots] = k.transpose(1, 2).to(self.keys.dtype)
         self.values.transpose(1, 2)[rows, plan.slots] = v.transpose(1, 2).to(self.values.dtype)
         if plan.fresh:
@@ -106,6 +108,8 @@ class KVCache:
         self.length = torch.zeros(batch_size, dtype=torch.long, device=device)
         self.lengths = [0] * batch_size
         """Tokens in each row, known to the host; the same numbers as `length`."""
+        self._in_step = True
+        """Whether every row was written in step so far, so that slot i holds position i of one segment."""
 
     @property
     def batch_size(self) -> int:
@@ -132,6 +136,9 @@ class KVCache:
         if places.position.shape[0] not in (1, self.batch_size):
             raise DataError(f"{places.position.shape[0]} rows of places for a cache of {self.batch_size} rows")
         fresh = self.extent == 0 and places.plain
+        if not torch.compiler.is_compiling() and self._goes_on_in_step(places):
+            return self._plan_in_step(places, fresh)
+        self._in_step = False
         real = places.is_token.expand(self.batch_size, -1)  # (B, T)
         count = real.sum(1)
         if self.extent + width > self.capacity:
@@ -152,9 +159,25 @@ class KVCache:
         keys = Places(self.position[:, :view], torch.where(filled, self.segment[:, :view], NO_TOKEN))
         return CachePlan(places, keys, slots, view, fresh)
 
+    def _goes_on_in_step(self, places: Places) -> bool:
+        return self._in_step and places.begin == self.extent == min(self.lengths)
+
+    def _plan_in_step(self, places: Places, fresh: bool) -> CachePlan:
+        """The new tokens are the next ones of every row: one block of slots, and keys without a gap.
+
+        A compiled graph does without, for then every step would have a shape of its own.
+        """
+        begin, end = self.extent, self.extent + places.length
+        if end > self.capacity:
+            raise DataError(f"{end} tokens do not fit a cache of {self.capacity}; make it larger or truncate it")
+        slots = slice(begin, end)
+        self.position[:, slots], self.segment[:, slots] = places.position, places.segment
+        keys = places if fresh else Places.full(end, self.length.device)
+        return CachePlan(places, keys, slots, end, fresh)
+
     def _following(self, width: int) -> Places:
-        if self.extent == 0:
-            return Places.full(width, self.length.device)
+        if self.extent == 0 or (not torch.compiler.is_compiling() and self.extent == min(self.lengths)):
+            return Places.full(width, self.length.device, begin=self.extent)
         position = self.length.unsqueeze(1) + torch.arange(width, device=self.length.device)
         return Places(position, torch.zeros_like(position))
 
@@ -197,7 +220,7 @@ class KVCache:
         for size in sizes:
             _check_rows(memory_rows, size, "the memory of a cache")
         self._gather(rows)
-        if not any(_all_in_order(memory_rows, size) for size in sizes):
+        if not all(_all_in_order(memory_rows, size) for size in sizes):
             index = torch.tensor(memory_rows, device=self.length.device)
             for layer in self.layers:
                 if layer.cross is not None:

@@ -444,6 +444,11 @@ class TransformerConfig(Config):
         return "decoder" if self.encoder is None else "encoder_decoder"
 
     @property
+    def pools(self) -> bool:
+        """Whether the head gives one answer a row, as a classifier does, and not one for every token."""
+        return self.head is not None and self.head.pooling is not None
+
+    @property
     def output_stack(self) -> StackConfig:
         """The stack whose states the head reads: the decoder, if there is one."""
         stack = self.decoder or self.encoder

@@ -86,8 +86,12 @@ def remove_leftovers(folder: Path) -> None:
             leftover.unlink(missing_ok=True)
 
 
-def ensure_writable(folder: Path) -> None:
+def ensure_writable(folder: Path, option: str = "--out") -> None:
     """Create the folder and prove that files can be written in it.
+
+    Args:
+        folder: It and its parents are made where they are missing.
+        option: What names it on the command line, for the message.
 
     Raises:
         CheckpointError: They cannot; said before any work is done.
@@ -99,7 +103,7 @@ def ensure_writable(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise CheckpointError(
-            f"cannot write in {folder}: {error.strerror}; choose another folder with --out"
+            f"cannot write in {folder}: {error.strerror}; choose another folder with {option}"
         ) from error
 
 

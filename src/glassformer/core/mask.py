@@ -14,7 +14,10 @@ from glassformer.core.places import NO_TOKEN, Places
 
 
 class Structure(Enum):
-    """What is known of a mask without reading a tensor; all but GENERAL need plain places on both sides."""
+    """What is known of a mask without reading a tensor.
+
+    All but GENERAL need plain keys, and queries whose positions are known: the same ones, or the last one alone.
+    """
 
     FULL = "full"
     CAUSAL = "causal"
@@ -69,11 +72,13 @@ class Mask:
 
     def structure(self, queries: Places, keys: Places) -> Structure:
         """Return what is known of this mask between two places without reading a tensor."""
-        if self.allow is not None or not (queries.plain and keys.plain):
+        if self.allow is not None or queries.begin is None or not keys.plain:
             return Structure.GENERAL
-        if not self.causal and self.window is None:
+        last = queries.length == 1 and queries.begin == keys.length - 1  # it sees all that came before, and itself
+        near = self.window is None or (last and self.window >= keys.length)
+        if near and (last or not self.causal):
             return Structure.FULL
-        if queries.length != keys.length:
+        if not queries.plain or queries.length != keys.length:
             return Structure.GENERAL
         return Structure.CAUSAL if self.window is None else Structure.WINDOWED
 

@@ -33,12 +33,15 @@ class Places:
             segment. Whoever builds the places from host-side lengths sets it; it is what allows a kernel
             to use a causal flag instead of a T x T mask.
         highest: The largest position, where the host knows it without reading a tensor; else None.
+        begin: Position of the first token, if it is known, without reading a tensor, that every row is one unpadded
+            segment of consecutive positions from there on, the same for all; else None. 0 if plain.
     """
 
     position: Int[Tensor, "#batch length"]
     segment: Int[Tensor, "#batch length"]
     plain: bool = False
     highest: int | None = None
+    begin: int | None = None
 
     @property
     def length(self) -> int:
@@ -52,7 +55,7 @@ class Places:
 
     def to(self, device: torch.device | str) -> Places:
         """Return the same places on another device."""
-        return Places(self.position.to(device), self.segment.to(device), self.plain, self.highest)
+        return Places(self.position.to(device), self.segment.to(device), self.plain, self.highest, self.begin)
 
     def side_by_side(self, beams: int) -> Places:
         """Return the places of adjacent rows laid side by side: `beams` rows become one.
@@ -71,15 +74,16 @@ class Places:
         return Places(self.position.reshape(shape), self.segment.reshape(shape), highest=self.highest)
 
     @staticmethod
-    def full(length: int, device: torch.device | str | None = None) -> Places:
-        """Return the places of rows without padding: positions 0..length-1, one segment.
+    def full(length: int, device: torch.device | str | None = None, *, begin: int = 0) -> Places:
+        """Return the places of rows without padding: positions begin..begin+length-1, one segment.
 
         Args:
             length: Number of tokens, T.
             device: Where the tensors live.
+            begin: Position of the first.
         """
-        position = torch.arange(length, device=device).unsqueeze(0)
-        return Places(position, torch.zeros_like(position), plain=True, highest=length - 1)
+        position = torch.arange(begin, begin + length, device=device).unsqueeze(0)
+        return Places(position, torch.zeros_like(position), begin == 0, begin + length - 1, begin)
 
     @staticmethod
     def from_lengths(
@@ -111,8 +115,9 @@ class Places:
                 raise DataError(f"row {row} has length {length}, outside 0..{width} (the width of the batch)")
         if start is not None and len(start) != len(lengths):
             raise DataError(f"start has {len(start)} positions for {len(lengths)} rows; give one a row")
-        if not any(start or ()) and all(length == width for length in lengths):
-            return Places.full(width, device)
+        starts = frozenset(start or (0,))
+        if len(starts) == 1 and all(length == width for length in lengths):
+            return Places.full(width, device, begin=next(iter(starts)))
         count = torch.tensor(lengths, device=device).unsqueeze(1)  # (B, 1)
         slot = torch.arange(width, device=device).unsqueeze(0)  # (1, T)
         rank = slot if side == "right" else slot - (width - count)

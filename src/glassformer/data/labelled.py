@@ -11,6 +11,9 @@ from glassformer.core.errors import ConfigError, DataError, did_you_mean
 from glassformer.data.batch import Batch, padded
 from glassformer.data.order import item_uniforms
 
+NAMED = 20
+"""Classes that a message names."""
+
 
 class LabelledSource:
     """Rows with one class each, for a model with one answer a row.
@@ -109,11 +112,6 @@ class LabelledSource:
         return (0, length) if self._decoder_start is None else (length, 1)
 
 
-def two_texts(first: Sequence[int], second: Sequence[int], separator: int) -> list[int]:
-    """Return two texts as one row: the first, the separator, the second."""
-    return [*first, separator, *second]
-
-
 def label_names(labels: Sequence[str]) -> tuple[str, ...]:
     """Return the classes that occur, in order: as numbers where all of them are whole numbers, else as text.
 
@@ -148,6 +146,12 @@ def label_ids(
             hint = did_you_mean(label, difflib.get_close_matches(label, names, n=1)) or ";"
             raise DataError(
                 f"{what}, {where}: the label {label!r} does not occur in what is learned from{hint}"
-                f" known: {', '.join(names)}"
+                f" known: {listed(names)}"
             )
     return [ids[label] for label in labels]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return classes as a message names them: the first twenty, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"

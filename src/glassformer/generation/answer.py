@@ -41,14 +41,14 @@ def answer_texts(
         UnsupportedError: The model has no encoder or no decoder, or labels texts.
         DataError: At once: a text is longer than the model's context, or the tokenizer does not fit.
     """
-    if loaded.model.encoder is None or loaded.model.decoder is None:
+    check_model(loaded.model, loaded.tokenizer)
+    if loaded.model.encoder is None:
         raise UnsupportedError(
-            "only an encoder-decoder answers a text, and this model has one stack; a decoder goes on from it, with"
+            "only an encoder-decoder answers a text, and this model is decoder-only; it goes on from one, with"
             " generate_texts"
         )
     config = config or BeamConfig(beam=1)
     sources = [source_ids(loaded.tokenizer, text) for text in texts]
-    check_model(loaded.model, loaded.tokenizer)
     check_sources(loaded.model, sources, len(sources))  # with the numbers of the texts, not of rows in a batch
     limits = [min(2 * len(source) + 10, config.max_new_tokens) for source in sources]
     found: list[list[Hypothesis]] = [[] for _ in texts]

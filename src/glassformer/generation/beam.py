@@ -16,9 +16,8 @@ from glassformer.generation.config import BeamConfig
 from glassformer.generation.hypothesis import Hypothesis
 from glassformer.generation.inputs import (
     beginning,
-    check_ids,
-    check_lengths,
     check_model,
+    check_prompts,
     check_sources,
     encode_sources,
     padded,
@@ -75,19 +74,12 @@ def beam_search(
     Source: Wu et al. 2016, arXiv:1609.08144, section 7; when to end: Huang et al. 2017, arXiv:1809.00069.
     """
     check_model(model, tokenizer)
-    contexts = [[*beginning(tokenizer), *prompt] for prompt in prompts]
-    for index, context in enumerate(contexts):
-        if not context:
-            raise DataError(
-                f"the prompt in row {index} is empty and there is no begin token (bos) to start from; "
-                "give at least one token, or a tokenizer with '<bos>'"
-            )
-    check_lengths(contexts, model.max_positions)
-    check_ids(prompts, model.config.output_stack.input.vocab_size)
+    check_prompts(model, prompts, tokenizer)
     check_sources(model, sources, len(prompts))
     limits = [config.max_new_tokens] * len(prompts) if max_new is None else list(max_new)
     if len(limits) != len(prompts) or min(limits, default=0) < 0:
         raise DataError(f"max_new is {limits} for {len(prompts)} prompts; give one number, 0 or above, for each")
+    contexts = [[*beginning(tokenizer), *prompt] for prompt in prompts]
     sentences = [
         Sentence(
             index,
@@ -143,7 +135,7 @@ def _search(
             numbers = [sentence.index for sentence, _ in rows]
             require_numbers(logits, step, numbers)
             require_choice(forbid(logits, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
-        before = torch.tensor([prefix.logprob for _, prefix in rows], dtype=torch.float64).view(-1, width)
+        before = values.new_tensor([prefix.logprob for _, prefix in rows], dtype=torch.float64).view(-1, width)
         best = best_continuations(before, values, ids, 2 * config.beam)
         for sentence, continuations in zip(sentences, best, strict=True):
             sentence.take(continuations)

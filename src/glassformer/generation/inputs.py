@@ -27,7 +27,7 @@ def check_model(model: Transformer, tokenizer: Tokenizer) -> None:
         UnsupportedError: No decoder, no head, or one that scores classes.
         DataError: The tokenizer has more ids than the model.
     """
-    if model.config.head is not None and model.config.head.pooling is not None:
+    if model.config.pools:
         raise UnsupportedError("this model labels texts and cannot write; use predict")
     if model.config.decoder is None:
         raise UnsupportedError("this model is encoder-only and cannot write; use a model with a decoder")
@@ -63,6 +63,28 @@ def check_sources(model: Transformer, sources: Sequence[Sequence[int]] | None, n
         raise DataError(f"{len(sources)} sources for {n_rows} rows; give one for each")
     check_lengths(sources, encoder.input.positions.max_positions, "source")
     check_ids(sources, encoder.input.vocab_size, "source")
+
+
+def check_prompts(model: Transformer, prompts: Sequence[Sequence[int]], tokenizer: Tokenizer) -> None:
+    """Make sure that a model can go on from every prompt.
+
+    Args:
+        model: The model.
+        prompts: Token ids of each row, without special tokens.
+        tokenizer: Its begin token, if there is one, is put before every prompt, which then may be empty.
+
+    Raises:
+        DataError: A prompt that is empty, longer than the context, or has an id that the model does not know.
+    """
+    begin = beginning(tokenizer)
+    for index, prompt in enumerate(prompts):
+        if not begin and not prompt:
+            raise DataError(
+                f"the prompt in row {index} is empty and there is no begin token (bos) to start from; "
+                "give at least one token, or a tokenizer with '<bos>'"
+            )
+    check_lengths([[*begin, *prompt] for prompt in prompts], model.max_positions)
+    check_ids(prompts, model.config.output_stack.input.vocab_size)
 
 
 def check_ids(rows: Sequence[Sequence[int]], vocab_size: int, what: str = "prompt") -> None:

@@ -10,14 +10,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.core.errors import DataError
 from glassformer.core.protocols import Tokenizer
 from glassformer.core.tape import Tape
 from glassformer.generation.config import GenerationConfig
 from glassformer.generation.inputs import (
-    check_ids,
-    check_lengths,
     check_model,
+    check_prompts,
     check_sources,
     encode_sources,
     padded,
@@ -153,17 +151,9 @@ def stream(
         UnsupportedError: The model cannot write.
     """
     check_model(model, tokenizer)
-    limit = model.max_positions
-    rows = [Row(index, prompt, config, tokenizer, limit) for index, prompt in enumerate(prompts)]
-    for row in rows:
-        if not row.context:
-            raise DataError(
-                f"the prompt in row {row.index} is empty and there is no begin token (bos) to start from; "
-                "give at least one token, or a tokenizer with '<bos>'"
-            )
-    check_lengths([row.context for row in rows], limit)
-    check_ids(prompts, model.config.output_stack.input.vocab_size)
-    check_sources(model, sources, len(rows))
+    check_prompts(model, prompts, tokenizer)
+    check_sources(model, sources, len(prompts))
+    rows = [Row(index, prompt, config, tokenizer, model.max_positions) for index, prompt in enumerate(prompts)]
     return _steps(model, rows, config, tokenizer, sources, tape)
 
 
@@ -244,7 +234,8 @@ def _choose(
     if config.temperature == 0:
         return pick(scores)
     scores = keep_top_p(keep_top_k(temper(scores, config.temperature), config.top_k), config.top_p)
-    return pick(scores, torch.stack([torch.rand((), generator=row.random) for row in rows]))
+    draws = [torch.rand((), generator=row.random, device=row.random.device) for row in rows]
+    return pick(scores, torch.stack(draws))
 
 
 def _candidates(logprobs: Float[Tensor, "batch vocab"], n: int) -> list[Candidates]:

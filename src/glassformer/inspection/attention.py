@@ -128,11 +128,12 @@ def _check_size(
     if kept + at_work > limit_bytes:
         raise DataError(
             f"the attention weights of {len(sites)} sites over {max(T, S)} tokens need about "
-            f"{_mib(kept + at_work)} ({_mib(kept)} to keep, {_mib(at_work)} while a layer is at work); the "
-            f"limit is {_mib(limit_bytes)}. Narrow it with pattern='{sites[0]}' or heads=[0], shorten the "
+            f"{mib(kept + at_work)} ({mib(kept)} to keep, {mib(at_work)} while a layer is at work); the "
+            f"limit is {mib(limit_bytes)}. Narrow it with pattern='{sites[0]}' or heads=[0], shorten the "
             "text, or raise limit_bytes"
         )
 
 
-def _mib(size: int) -> str:
+def mib(size: int) -> str:
+    """Return a number of bytes as a message says it."""
     return f"{size / 2**20:,.1f} MiB"

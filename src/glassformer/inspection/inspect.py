@@ -12,7 +12,7 @@ from torch import Tensor
 
 from glassformer.core.errors import DataError
 from glassformer.core.tape import Tape
-from glassformer.inspection.attention import COPIES, check_labels
+from glassformer.inspection.attention import COPIES, check_labels, mib
 from glassformer.inspection.layer_norms import RESIDUAL, layer_norms, rms
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
@@ -80,7 +80,8 @@ class Axis:
             values: Of any shape, with the positions in `dim`.
             dim: Which dimension becomes one of labels.
         """
-        owner = torch.tensor([label for label, group in enumerate(self.groups) for _ in group], dtype=torch.long)
+        owners = [label for label, group in enumerate(self.groups) for _ in group]
+        owner = torch.tensor(owners, dtype=torch.long, device=values.device)
         shape = list(values.shape)
         shape[dim] = len(self.groups)
         return values.new_zeros(shape).index_add_(dim, owner, values)
@@ -89,7 +90,7 @@ class Axis:
         """Return the mean over the positions of each label; arguments as of `summed`."""
         shape = [1] * values.ndim
         shape[dim] = len(self.groups)
-        return self.summed(values, dim) / torch.tensor([float(len(group)) for group in self.groups]).view(shape)
+        return self.summed(values, dim) / values.new_tensor([len(group) for group in self.groups]).view(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,8 +288,8 @@ def _check_size(sites: Sequence[_Site], limit_bytes: int) -> None:
         numbers = sum(len(site.heads) * _length(site.rows) * _length(site.columns) for site in sites)
         raise DataError(
             f"{numbers:,} attention weights of {len(sites)} layers over {longest} tokens need about "
-            f"{_mib(kept + at_work)} ({_mib(kept)} to keep, {_mib(at_work)} while a layer is at work); the limit is "
-            f"{_mib(limit_bytes)}. Choose layers (--layers 0,1), heads (--heads 0) or fewer tokens (--max-tokens "
+            f"{mib(kept + at_work)} ({mib(kept)} to keep, {mib(at_work)} while a layer is at work); the limit is "
+            f"{mib(limit_bytes)}. Choose layers (--layers 0,1), heads (--heads 0) or fewer tokens (--max-tokens "
             f"{max(1, longest // 2)})"
         )
 
@@ -300,7 +301,3 @@ def _sizes(tape: Tape, axes: dict[str, Axis]) -> Iterator[LayerSize]:
         part: Part = "encoder" if stack == "encoder" else "decoder"
         squares = tape[f"{name}{RESIDUAL}"][0].to("cpu", torch.float32).square()
         yield LayerSize(part, int(layer), overall, axis.averaged(squares, 0).sqrt(), axis.labels)
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.1f} MiB"

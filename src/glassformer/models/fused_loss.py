@@ -91,7 +91,7 @@ class _FusedHeadLoss(torch.autograd.Function):
 def _loss_and_gradient(logits: Tensor, labels: Tensor, eps: float, wanted: bool) -> Tensor:
     """Return the sum of a chunk's losses; where it is wanted, the logits become their gradient."""
     counts = (labels != IGNORED).unsqueeze(1)  # (n, 1)
-    target = labels.clamp(min=0).long().unsqueeze(1)
+    target = labels.long().unsqueeze(1).masked_fill(~counts, 0)
     norm = torch.logsumexp(logits, 1, keepdim=True)
     losses = norm - (1 - eps) * logits.gather(1, target)
     if eps:

@@ -161,7 +161,7 @@ class Transformer(nn.Module):
             UnsupportedError: A part that this kind of model lacks, or misses.
             DataError: Shapes that do not fit, an id outside the vocabulary, a label that is no class, more tokens
                 than positions, or several texts in a row that is pooled.
-            ConfigError: `outputs` is none of its words, or "last" where the head pools.
+            ConfigError: `outputs` is none of its words, or "last" where the head pools; `label_smoothing` is no share.
         """
         if outputs not in ("logits", "last", "hidden"):
             raise ConfigError(f"outputs is {outputs!r}; it must be 'logits', 'last' or 'hidden'")

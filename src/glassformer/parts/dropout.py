@@ -40,7 +40,7 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
         threshold = min(round(p * STEPS), STEPS - 1)  # below 1, so that a scale exists
-        draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
         keep = (draws.view(torch.int16)[: x.numel()] >= threshold - STEPS // 2).view(x.shape)
         ctx.scale = STEPS / (STEPS - threshold)
         ctx.save_for_backward(keep)

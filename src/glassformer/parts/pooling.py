@@ -51,7 +51,7 @@ def first_token(x: Float[Tensor, "batch length d_model"], places: Places) -> Flo
         x: States. *Shape:* (B, T, D).
         places: Where they stand.
     """
-    if places.plain:
+    if places.begin is not None:
         return x[:, 0]
     return _token_at(x, places, places.is_token.int().argmax(1))
 
@@ -65,7 +65,7 @@ def last_token(x: Float[Tensor, "batch length d_model"], places: Places) -> Floa
         x: States. *Shape:* (B, T, D).
         places: Where they stand.
     """
-    if places.plain:
+    if places.begin is not None:
         return x[:, -1]
     slot = torch.arange(places.length, device=x.device)
     return _token_at(x, places, (places.is_token * slot).argmax(1))

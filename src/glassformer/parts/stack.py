@@ -71,7 +71,7 @@ class Stack(Part):
             x = block(x, call.at(layer), memory.states if memory else None)
         if self.final_norm is not None:
             x = self.final_norm(x)
-        if not places.plain:
+        if places.begin is None:
             x = x.masked_fill(~places.is_token.unsqueeze(-1), 0.0)
         return call.note(self, "output", x), places
 

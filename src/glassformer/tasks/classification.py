@@ -10,7 +10,7 @@ from pydantic import Field
 
 from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError, DataError
-from glassformer.data.labelled import LabelledSource, label_ids, label_names, two_texts
+from glassformer.data.labelled import LabelledSource, label_ids, label_names, listed
 from glassformer.data.length import Policy, limit_rows
 from glassformer.data.order import generator
 from glassformer.data.table import Column, read_table
@@ -20,7 +20,6 @@ from glassformer.text.build import TokenizerKind, build_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
-LABELS_NAMED = 20
 
 Texts = tuple[str, ...]
 """One text, or two that belong together."""
@@ -143,7 +142,7 @@ class ClassificationTask(Config):
             kind=kind,
             judging=self.judging,
             classes=classes,
-            notes=(*notes, _labels_note(classes)),
+            notes=(*notes, f"{len(classes)} labels: {listed(classes)}"),
         )
 
     def whole(self, kind: Kind, tokenizer: TextTokenizer, classes: Sequence[str] = ()) -> Split:
@@ -282,7 +281,8 @@ def _within(parts: Sequence[list[int]], longest: int) -> Sequence[list[int]]:
 
 
 def _joined(parts: Sequence[list[int]], tokenizer: TextTokenizer) -> list[int]:
-    return parts[0] if len(parts) == 1 else two_texts(parts[0], parts[1], _ends(tokenizer)[1])
+    """One text as it is; two with `<eos>` between them."""
+    return parts[0] if len(parts) == 1 else [*parts[0], _ends(tokenizer)[1], *parts[1]]
 
 
 def _ends(tokenizer: TextTokenizer) -> tuple[int, int]:
@@ -290,8 +290,3 @@ def _ends(tokenizer: TextTokenizer) -> tuple[int, int]:
     if bos is None or eos is None:
         raise DataError("the tokenizer lacks '<bos>' or '<eos>', between which a text is read")
     return bos, eos
-
-
-def _labels_note(classes: Sequence[str]) -> str:
-    more = f" and {len(classes) - LABELS_NAMED} more" if len(classes) > LABELS_NAMED else ""
-    return f"{len(classes)} labels: {', '.join(classes[:LABELS_NAMED])}{more}"

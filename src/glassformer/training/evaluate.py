@@ -20,7 +20,7 @@ from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import Judging, Split
 from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.metrics import LABEL_METRICS, TEXT_METRICS, label_metrics, text_metrics
-from glassformer.training.objective import labels_texts, logits_of, objective, unit
+from glassformer.training.objective import logits_of, objective, unit
 
 BATCH_TOKENS = 4096
 """Tokens at a time, padding included."""
@@ -71,7 +71,7 @@ def source_metrics(
     Sums are divided once, at the end, so that neither batch size nor sentence length weighs in.
     """
     total, targets, done = 0.0, 0, 0
-    labelled = labels_texts(model)
+    labelled = model.config.pools
     outputs: list[int] = []
     expected: list[int] = []
     with inference(model.modules()):

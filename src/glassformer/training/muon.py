@@ -94,7 +94,8 @@ class Muon(Optimizer):
             {"params": decays, "orthogonal": False, "weight_decay": weight_decay},
             {"params": stays, "orthogonal": False, "weight_decay": 0.0},
         ]
-        defaults = {"lr": lr, "momentum": momentum, "betas": betas, "eps": eps}
+        # "fused" also tells load_state_dict to put the step counts where the parameters are, as the kernel wants them.
+        defaults = {"lr": lr, "momentum": momentum, "betas": betas, "eps": eps, "fused": True}
         super().__init__([group for group in groups if group["params"]], defaults)
 
     @torch.no_grad()
@@ -146,7 +147,7 @@ class Muon(Optimizer):
             [state["exp_avg_sq"] for state in states],
             [],
             [state["step"] for state in states],
-            fused=True,
+            fused=group["fused"],
             amsgrad=False,
             beta1=beta1,
             beta2=beta2,

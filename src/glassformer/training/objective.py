@@ -48,14 +48,9 @@ def logits_of(model: Transformer, batch: Batch) -> Float[Tensor, "batch *places 
     return logits
 
 
-def labels_texts(model: Transformer) -> bool:
-    """True if a model has one answer for each whole text."""
-    return model.config.head is not None and model.config.head.pooling is not None
-
-
 def unit(model: Transformer) -> Literal["texts", "tokens"]:
     """Return what each label of a batch is for, and so what losses are divided by."""
-    return "texts" if labels_texts(model) else "tokens"
+    return "texts" if model.config.pools else "tokens"
 
 
 def _memory(model: Transformer, batch: Batch, tape: Tape | None) -> Memory | None:

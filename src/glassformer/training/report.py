@@ -13,6 +13,7 @@ from glassformer.core.metric import in_order, spoken
 from glassformer.core.protocols import Tokenizer
 from glassformer.generation.answer import answer_texts
 from glassformer.generation.config import BeamConfig, GenerationConfig
+from glassformer.generation.inputs import beginning
 from glassformer.generation.stream import generate
 from glassformer.generation.text import HasModel, generate_text, source_ids
 from glassformer.inspection.attention import attention_weights
@@ -142,9 +143,8 @@ def cross_attention(loaded: HasModel, text: str) -> Iterator[AttentionPicture]:
     source, written = source_ids(tokenizer, text), list(generate_text(loaded, text, config).tokens)
     if not written:
         return
-    begin = [] if tokenizer.bos_id is None else [tokenizer.bos_id]
     weights = attention_weights(
-        loaded.model, [*begin, *written[:-1]], sources=source, pattern="*.cross_attention.weights"
+        loaded.model, [*beginning(tokenizer), *written[:-1]], sources=source, pattern="*.cross_attention.weights"
     )
     yield from _surest(weights, [*map(tokenizer.label, written)], [*map(tokenizer.label, source)])
 

@@ -16,8 +16,9 @@ import torch
 from glassformer.checkpoint.loading import load
 from glassformer.checkpoint.native import TOKENIZER_FILE
 from glassformer.core.config import TransformerConfig
-from glassformer.core.errors import CheckpointError, ConfigError
+from glassformer.core.errors import CheckpointError, ConfigError, DataError
 from glassformer.core.files import ensure_writable, remove_leftovers, write_json, write_text
+from glassformer.data.labelled import listed
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import Kind, TaskData
@@ -182,7 +183,7 @@ def evaluate_run(
     Raises:
         CheckpointError: The folder holds no run, or no model.
         ConfigError: An edit does not fit, or is not about the task.
-        DataError: The data cannot be used.
+        DataError: The data cannot be used, or what is learned from has other labels than the model.
     """
     recipe = read_recipe(folder, edits)
     idle = next((edit for edit in edits if not edit.strip().startswith("task.")), None)
@@ -195,6 +196,11 @@ def evaluate_run(
         metrics = evaluate(loaded, foreign, recipe.task.judging, advanced=advanced)
         return "all", {**metrics, "unknown": count_unknown(loaded.tokenizer, foreign.source)}
     data = recipe.task.build(kind_for(recipe), loaded.tokenizer)
+    if data.classes is not None and data.classes != classes_of(loaded.model):
+        raise DataError(
+            f"the data has the labels {listed(data.classes)}, the model {listed(classes_of(loaded.model))}; to measure "
+            "on a table that has only labels of the model, name it: task.train=FILE"
+        )
     name, split = ("valid", data.valid) if data.test is None else ("test", data.test)
     return name, evaluate(loaded, split, data.judging, advanced=advanced)
 
