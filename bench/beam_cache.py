@@ -3,7 +3,7 @@
 The test sentences of a finished run are translated in both ways in turn, a batch at a time, so that whatever else the
 machine does falls on both.
 
-    python bench/beam_cache.py RUN [--lines 200] [--beam 5]
+    python bench/beam_cache.py RUN [--lines 1000] [--beam 5]
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from glassformer.generation.answer import answer_texts
 from glassformer.generation.config import BeamConfig
 from glassformer.training.run import kind_for, read_recipe
 
-TURN = 20
+TURN = 200
 """Sentences that are translated in one way before it is the other's turn."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
-    parser.add_argument("--lines", type=int, default=200)
+    parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--beam", type=int, default=5)
     options = parser.parse_args()
     loaded, recipe = load(options.run), read_recipe(options.run)

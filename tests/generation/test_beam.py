@@ -475,3 +475,15 @@ def test_a_search_does_not_depend_on_the_default_device() -> None:
     expected = beam_search(model, [[5], [6, 7]], config, tokenizer=Letters())
     with torch.device("meta"):
         assert beam_search(model, [[5], [6, 7]], config, tokenizer=Letters()) == expected
+
+
+@pytest.mark.parametrize("vocab_size", [5, 127, 128, 1000, 1024, 1500])
+@pytest.mark.parametrize("n", [1, 3, 7])
+def test_most_probable_of_a_large_vocabulary_are_those_of_a_whole_sort(vocab_size, n):
+    """Many equal values, so that ties stand within blocks, across them, and in the rest behind the last whole block."""
+    scores = torch.randint(-40, 0, (60, vocab_size)).float() / 4
+    scores[0] = -torch.inf
+    values, ids = most_probable(scores, n)
+    ordered, order = scores.sort(dim=-1, descending=True, stable=True)
+    assert torch.equal(values, ordered[:, :n])
+    assert torch.equal(ids, order[:, :n])

@@ -108,6 +108,10 @@ class KVCache:
         self.length = torch.zeros(batch_size, dtype=torch.long, device=device)
         self.lengths = [0] * batch_size
         """Tokens in each row, known to the host; the same numbers as `length`."""
+        self._allocated = batch_size
+        """Rows that there is storage for."""
+        self._blank = True
+        """Whether all that is not in use is zero: what a mask hides must still be finite."""
         self._in_step = True
         """Whether every row was written in step so far, so that slot i holds position i of one segment."""
 
@@ -139,6 +143,8 @@ class KVCache:
         if not torch.compiler.is_compiling() and self._goes_on_in_step(places):
             return self._plan_in_step(places, fresh)
         self._in_step = False
+        if not self._blank:
+            self._clear()
         real = places.is_token.expand(self.batch_size, -1)  # (B, T)
         count = real.sum(1)
         if self.extent + width > self.capacity:
@@ -175,6 +181,11 @@ class KVCache:
         keys = places if fresh else Places.full(end, self.length.device)
         return CachePlan(places, keys, slots, end, fresh)
 
+    def _clear(self) -> None:
+        for layer in self.layers:
+            layer.keys[:, :, self.extent :] = layer.values[:, :, self.extent :] = 0.0
+        self._blank = True
+
     def _following(self, width: int) -> Places:
         if self.extent == 0 or (not torch.compiler.is_compiling() and self.extent == min(self.lengths)):
             return Places.full(width, self.length.device, begin=self.extent)
@@ -202,7 +213,7 @@ class KVCache:
         self.length = torch.tensor(lengths, device=self.length.device)
 
     def select(self, rows: Sequence[int], memory_rows: Sequence[int] | None = None) -> None:
-        """Keep only the given rows, in that order, a row once or several times; the others' storage is freed.
+        """Keep only the given rows, in that order, a row once or several times; storage of which half is idle is freed.
 
         Args:
             rows: Rows of keys and values.
@@ -237,22 +248,30 @@ class KVCache:
         self._gather(rows)
 
     def _gather(self, rows: Sequence[int]) -> None:
-        """Copy what is in use, and where the number of rows stays only the rows that change."""
+        """Copy what is in use of rows that change; fewer than half of the rows move to storage of their own size."""
         _check_rows(rows, self.batch_size, "a cache")
         if _all_in_order(rows, self.batch_size):
             return
-        stays = len(rows) == self.batch_size
+        device, number = self.length.device, len(rows)
+        stays = self._allocated // 2 < number <= self.batch_size
         to = [i for i, row in enumerate(rows) if not stays or row != i]
-        target = torch.tensor(to, device=self.length.device)
-        source = torch.tensor([rows[i] for i in to], device=self.length.device)
-        used = slice(0, self.extent)
+        source, target = torch.tensor([rows[i] for i in to], device=device), torch.tensor(to, device=device)
+
+        def moved(old: Tensor) -> Tensor:
+            new = old[:number] if stays else old.new_empty(number, *old.shape[1:])
+            if to:
+                new.narrow(2, 0, self.extent).index_copy_(
+                    0, target, old.narrow(2, 0, self.extent).index_select(0, source)
+                )
+            return new
+
         for layer in self.layers:
-            keys, values = layer.keys, layer.values
-            if not stays:  # zeros: what a mask hides must still be finite
-                layer.keys, layer.values = (x.new_zeros(len(rows), *x.shape[1:]) for x in (keys, values))
-            layer.keys[target, :, used] = keys[source, :, used]
-            layer.values[target, :, used] = values[source, :, used]
-        whole = torch.tensor(rows, device=self.length.device)
+            layer.keys, layer.values = moved(layer.keys), moved(layer.values)
+        if not stays:
+            self._allocated, self._blank = number, False
+            if not self._in_step:
+                self._clear()
+        whole = torch.tensor(rows, device=device)
         self.position, self.segment = self.position[whole], self.segment[whole]
         self._set_lengths([self.lengths[row] for row in rows])
 

@@ -12,7 +12,7 @@ from glassformer.generation.inputs import check_model, check_sources
 from glassformer.generation.stream import generate
 from glassformer.generation.text import HasModel, source_ids
 
-BATCH_TOKENS = 2048
+BATCH_TOKENS = 8192
 """Tokens of the sources that are answered together, times the width of the beam; padding counts, the end too."""
 
 

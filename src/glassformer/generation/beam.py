@@ -28,6 +28,9 @@ from glassformer.generation.sentence import Continuation, Sentence
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 
+BLOCK = 128
+"""Neighbours in the vocabulary of which only the largest is looked at first."""
+
 
 def beam_search(
     model: Transformer,
@@ -166,7 +169,7 @@ def most_probable(logprobs: Float[Tensor, "row vocab"], n: int) -> tuple[Float[T
         Values in falling order and ids, on the host. *Shape:* (R, min(n, V)).
     """
     n = min(n, logprobs.shape[1])
-    values, ids = (found.cpu() for found in logprobs.topk(min(n + 1, logprobs.shape[1])))
+    values, ids = (found.cpu() for found in _largest(logprobs, min(n + 1, logprobs.shape[1])))
     # topk takes any of several equal ones: where the last place is contested, the row is sorted.
     if values.shape[1] > n and bool((contested := values[:, n - 1] == values[:, n]).any()):
         ordered, order = logprobs[contested.to(logprobs.device)].sort(dim=-1, descending=True, stable=True)
@@ -174,6 +177,19 @@ def most_probable(logprobs: Float[Tensor, "row vocab"], n: int) -> tuple[Float[T
     ids, order = ids[:, :n].sort(dim=-1)
     values, order = values.gather(1, order).sort(dim=-1, descending=True, stable=True)
     return values, ids.gather(1, order)
+
+
+def _largest(scores: Float[Tensor, "row vocab"], n: int) -> tuple[Float[Tensor, "row n"], Int[Tensor, "row n"]]:
+    """topk of a large vocabulary in two steps: the n largest stand in the n blocks whose largest ones are largest."""
+    whole = scores.shape[1] // BLOCK * BLOCK
+    if whole <= n * BLOCK:
+        return scores.topk(n)
+    blocks = scores[:, :whole].unflatten(1, (-1, BLOCK))  # (R, V / BLOCK, BLOCK)
+    best = blocks.amax(-1).topk(n).indices  # (R, n)
+    candidates = blocks.gather(1, best.unsqueeze(-1).expand(-1, -1, BLOCK)).flatten(1)
+    values, at = torch.cat((candidates, scores[:, whole:]), 1).topk(n)
+    ids = best.gather(1, (at // BLOCK).clamp(max=n - 1)) * BLOCK + at % BLOCK
+    return values, torch.where(at < n * BLOCK, ids, whole + at - n * BLOCK)
 
 
 def best_continuations(
