@@ -242,3 +242,49 @@ def test_overflow_is_by_row_and_by_real_tokens():
     assert push(cache, [[5.0, 6.0, 7.0], [8.0]])[0] == [[1.0, 5.0, 6.0, 7.0], [2.0, 3.0, 4.0, 8.0]]
     with pytest.raises(DataError, match="5 tokens do not fit a cache of 4"):
         push(cache, [[5.0], [8.0, 9.0]])
+
+
+def test_rows_in_step_read_exactly_what_is_there_and_need_no_mask():
+    cache = a_cache(2)
+    for number, chunk in enumerate(([[1.0, 2.0], [3.0, 4.0]], [[5.0], [6.0]])):
+        seen, keys = push(cache, chunk)
+        assert keys.plain
+        cache.advance([len(chunk[0])] * 2)
+        assert [len(row) for row in seen] == [2 + number] * 2
+    assert seen == [[1.0, 2.0, 5.0], [3.0, 4.0, 6.0]]
+    cache.reorder([1, 0])
+    assert push(cache, [[7.0], [8.0]])[0] == [[3.0, 4.0, 6.0, 7.0], [1.0, 2.0, 5.0, 8.0]]
+
+
+def test_rows_that_were_out_of_step_once_are_never_taken_for_it_again():
+    """Row 1 alone is left: all rows have one length, but its left padding was written by another rule."""
+    cache = a_cache(2)
+    push(cache, [[1.0], [2.0, 3.0]])
+    cache.advance([1, 2])
+    cache.select([1])
+    seen, keys = push(cache, [[4.0]])
+    assert not keys.plain
+    assert seen[0][:3] == [2.0, 3.0, 4.0]
+
+
+def test_rows_in_step_can_fall_out_of_it():
+    cache = a_cache(2)
+    push(cache, [[1.0], [2.0]])
+    cache.advance([1, 1])
+    cache.select([1, 0, 1])
+    _, keys = push(cache, [[3.0, 4.0], [5.0], [6.0, 7.0]])
+    cache.advance([2, 1, 2])
+    assert cache.lengths == [3, 2, 3]
+    assert [
+        [p for p, s in zip(*row, strict=True) if s >= 0]
+        for row in zip(keys.position.tolist(), keys.segment.tolist(), strict=True)
+    ] == [[0, 1, 2], [0, 1], [0, 1, 2]]
+    assert cache.layers[0].keys.isfinite().all(), "what a mask hides must still be finite"
+
+
+def test_rows_in_step_that_do_not_fit_are_refused():
+    cache = a_cache(1)
+    push(cache, [[0.0] * CAPACITY])
+    cache.advance([CAPACITY])
+    with pytest.raises(DataError, match=f"{CAPACITY + 1} tokens do not fit a cache of {CAPACITY}"):
+        push(cache, [[1.0]])

@@ -182,3 +182,23 @@ def test_o05_numbers_that_are_no_mask_are_refused_by_name(values, found):
 def test_ignored_mask_must_be_boolean():
     with pytest.raises(DataError, match="only a bool mask"):
         mask_from_ignored(torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("mask", "begin", "length", "expected"),
+    [
+        (Mask(causal=True), 4, 1, Structure.FULL),
+        (Mask(causal=True), 3, 2, Structure.GENERAL),
+        (Mask(causal=True), 2, 1, Structure.GENERAL),
+        (Mask(causal=True, window=5), 4, 1, Structure.FULL),
+        (Mask(causal=True, window=4), 4, 1, Structure.GENERAL),
+        (Mask(), 3, 2, Structure.FULL),
+        (Mask(window=3), 4, 1, Structure.GENERAL),
+    ],
+)
+def test_last_query_of_plain_keys_sees_them_all_without_a_mask(mask, begin, length, expected):
+    """Five keys at 0 to 4; a query at 4 is the last of them, and all are fewer than 5 positions away."""
+    queries, keys = Places.full(length, begin=begin), Places.full(5)
+    assert mask.structure(queries, keys) == expected
+    if expected == Structure.FULL:
+        assert mask.dense(queries, keys).all()

@@ -134,3 +134,16 @@ def test_places_move_to_another_device():
     moved = Places.full(3).to("meta")
     assert moved.plain
     assert moved.position.device.type == moved.segment.device.type == "meta"
+
+
+def test_rows_that_go_on_in_step_share_their_places_and_say_where_they_begin():
+    places = Places.from_lengths([2, 2, 2], start=[5, 5, 5])
+    assert places.position.tolist() == [[5, 6]]
+    assert (places.plain, places.begin, places.highest) == (False, 5, 6)
+    assert Places.from_lengths([2, 2]).begin == Places.full(2).begin == 0
+    assert places.to("cpu").begin == 5
+
+
+@pytest.mark.parametrize(("lengths", "start"), [([2, 1], [5, 5]), ([2, 2], [5, 4]), ([2, 1], None)])
+def test_rows_that_differ_have_no_common_beginning(lengths, start):
+    assert Places.from_lengths(lengths, 2, start=start).begin is None
