@@ -83,7 +83,8 @@ def test_o22_line_n_of_the_output_belongs_to_line_n_of_the_input(
     ):
         assert (result.exit_code, result.stdout) == (0, wanted)
     written = call("translate", translation_run, "--input", "in.txt", "--output", "out.txt")
-    assert (written.exit_code, written.stdout) == (0, "")
+    number = "1 line" if len(texts) == 1 else f"{len(texts)} lines"
+    assert (written.exit_code, written.stdout) == (0, f"out.txt: {number}\n")
     assert Path("out.txt").read_bytes() == wanted.encode()
 
 
@@ -191,7 +192,7 @@ def test_o22_predict_labels_line_by_line(label_run: Path) -> None:
     one, two = (call("predict", label_run, text).stdout for text in ("who 1", "where 2"))
     assert call("predict", label_run, "--input", "in.txt").stdout == f"{one}\n\n{two}"
     assert call("predict", label_run, typed="who 1\r\n\r\n \r\nwhere 2\r\n").stdout == f"{one}\n\n{two}"
-    assert call("predict", label_run, "--input", "in.txt", "--output", "out.txt").stdout == ""
+    assert call("predict", label_run, "--input", "in.txt", "--output", "out.txt").stdout == "out.txt: 4 lines\n"
     assert Path("out.txt").read_text("utf-8") == f"{one}\n\n{two}"
     rows = [json.loads(line) for line in call("predict", label_run, "--input", "in.txt", "--json").stdout.splitlines()]
     assert [row and row["label"] for row in rows] == [one.split("\t")[0], None, None, two.split("\t")[0]]

@@ -186,12 +186,15 @@ def test_o31_reorder_copies_only_rows_that_change_and_slots_in_use():
     assert push(cache, [[7.0], [], [8.0]])[0] == [[3.0, 7.0], [3.0], [1.0, 2.0, 8.0]]
 
 
-def test_what_a_selected_cache_has_not_written_is_finite():
+def test_what_a_selected_cache_has_not_written_is_finite_where_a_mask_must_hide_it():
+    """In step nothing but what was written is read; out of step a view of whole slots is."""
     cache = a_cache(2)
-    cache.layers[0].keys[:, :, 1:] = torch.nan
     push(cache, [[1.0], [2.0]])
     cache.advance([1, 1])
     cache.select([1, 0, 1])
+    cache.layers[0].keys[:, :, 1:] = torch.nan
+    assert push(cache, [[3.0], [4.0], [5.0]])[0] == [[2.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    push(cache, [[3.0], [4.0, 5.0], [6.0]])
     assert cache.layers[0].keys.isfinite().all()
 
 

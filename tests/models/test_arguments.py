@@ -74,7 +74,9 @@ def test_arguments_that_cannot_be_together_are_refused(settings, message):
 def test_classes_get_a_head_of_their_own_that_pools(kind, pooling, expected):
     arguments = ModelArguments(kind=kind, pooling=pooling, dropout=0.2)
     config = arguments.resolve(20, classes=tuple("abcdef"))
-    assert config.head == HeadConfig(vocab_size=6, tied=False, bias=True, pooling=expected, dropout=0.2)
+    assert config.head == HeadConfig(
+        vocab_size=6, tied=False, bias=True, pooling=expected, dropout=0.2, classes=tuple("abcdef")
+    )
     rest = ModelArguments(kind=kind, dropout=0.2).resolve(20)
     assert config == rest.model_copy(update={"head": config.head})
     assert rest.head == HeadConfig(vocab_size=20)

@@ -99,14 +99,16 @@ def check_output(path: Path | None) -> None:
 
 
 def put_lines(lines: Iterable[str], path: Path | None) -> None:
-    """Write lines to a file, whole or not at all, or to the standard output."""
+    """Write lines to a file, whole or not at all, and say so; or to the standard output."""
     if path is None:
         for line in lines:
             typer.echo(line)
         return
     from glassformer.core.files import write_text
 
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    written = [f"{line}\n" for line in lines]
+    write_text(path, "".join(written))
+    typer.echo(f"{path}: {counted(len(written), 'line')}")
 
 
 def echo_json(content: Any) -> None:
