@@ -10,7 +10,6 @@ from pydantic import Field
 from glassformer.core.config import (
     AttentionConfig,
     BlockConfig,
-    Config,
     FeedForwardConfig,
     HeadConfig,
     InitConfig,
@@ -23,6 +22,7 @@ from glassformer.core.config import (
     TransformerConfig,
 )
 from glassformer.core.errors import ConfigError
+from glassformer.core.settings import Config
 
 ATTENTION = AttentionConfig(n_heads=2, n_kv_heads=1, d_head=4)
 

@@ -17,6 +17,7 @@ FORMULAS = {
     "gelu": lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2))),
     "gelu_tanh": tanh_gelu,
     "silu": lambda x: x / (1 + math.exp(-x)),
+    "tanh": math.tanh,
 }
 
 

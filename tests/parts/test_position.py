@@ -14,10 +14,9 @@ from glassformer.parts.position import (
     Sinusoidal,
     build_positions,
     frequencies,
-    rotary_angles,
-    rotate,
     sinusoid,
 )
+from glassformer.parts.rotary import rotary_angles, rotate
 
 
 def test_sinusoid_is_the_papers_formula():

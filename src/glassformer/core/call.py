@@ -90,6 +90,7 @@ class Call:
         cache: Keys and values of earlier tokens.
         plan: Where this pass writes in the cache.
         tape: What is recorded and changed.
+        bias: What the stack adds to the scores of self-attention, by distance. *Shape:* (B or 1, H, T, S).
         layer: Index of the block, -1 outside of one.
     """
 
@@ -99,6 +100,7 @@ class Call:
     cache: KVCache | None = None
     plan: CachePlan | None = None
     tape: Tape | None = None
+    bias: Float[Tensor, "#batch head query key"] | None = None
     layer: int = -1
     _sights: list[tuple[int, Sight]] = field(default_factory=list)
     _made: dict[Hashable, Any] = field(default_factory=dict)

@@ -1,126 +1,97 @@
-"""Frozen, strict settings: the whole architecture as data."""
+"""The whole architecture as data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from glassformer.core.errors import ConfigError, GlassformerError, did_you_mean
-
-if TYPE_CHECKING:
-    from pydantic._internal._model_construction import ModelMetaclass
-else:
-    ModelMetaclass = type(BaseModel)  # the same class, by its public way
+from glassformer.core.errors import ConfigError
+from glassformer.core.settings import Config
 
 
-class _Explaining(ModelMetaclass):
-    """Makes `SomeConfig(...)` raise this project's ConfigError in place of pydantic's own error."""
-
-    def __call__(cls, *args: Any, **settings: Any) -> Any:  # noqa: N805 - a class is what it makes
-        try:
-            return super().__call__(*args, **settings)
-        except ValidationError as error:
-            raise _explained(cls, error) from None  # type: ignore[arg-type]
+def _kind(value: Any) -> Any:
+    """Which of several kinds of settings a value is of."""
+    settings = value if isinstance(value, Mapping) else value.__dict__ if isinstance(value, Config) else {}
+    return settings.get("kind")
 
 
-class Config(BaseModel, metaclass=_Explaining):
-    """Base of all settings: frozen, no unknown key, no silent conversion.
+class LinearScaling(Config):
+    """Rotary angles of positions divided by a factor, so that a longer text takes up no more of them.
 
-    Made from Python, types are strict (`"3"` is no number). Made from a file or from `--set`, every value is
-    text and the field's type decides what it means: `1e-3` is a number, `no` is a word where a word is
-    expected.
+    Attributes:
+        kind: "linear".
+        factor: How many times longer texts may be.
+
+    Source: Chen et al. 2023, arXiv:2306.15595, section 2.3.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    @classmethod
-    def parse(cls, settings: Mapping[str, Any], where: str = "") -> Self:
-        """Return the settings that a file or a command line spells out as text.
-
-        Args:
-            settings: Nested names and texts.
-            where: Prefix of the names in error messages, such as "training".
-
-        Raises:
-            ConfigError: An unknown name (with the nearest known one), or a value of the wrong kind.
-        """
-        try:
-            return cls.model_validate(settings, strict=False)
-        except ValidationError as error:
-            raise _explained(cls, error, where) from None
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _none_from_text(cls, value: Any, info: Any) -> Any:
-        """The texts `none` and `null` mean None where None is possible and "none" is not a choice itself."""
-        if value in ("none", "null"):
-            annotation = cls.model_fields[info.field_name].annotation
-            if type(None) in _alternatives(annotation) and "none" not in _words(annotation):
-                return None
-        return value
+    kind: Literal["linear"] = "linear"
+    factor: float = Field(gt=0)
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+class Llama3Scaling(Config):
+    """Slow rotary pairs turn `factor` times slower, fast ones as before, those between by a blend.
 
+    Attributes:
+        kind: "llama3".
+        factor: How many times slower.
+        low: A pair that turns fewer than this many times in `original_positions` is slow.
+        high: One that turns more often than this is fast.
+        original_positions: Length of the texts that the model was first trained on, in tokens.
 
-def _words(annotation: Any) -> tuple[Any, ...]:
-    literals = [alternative for alternative in _alternatives(annotation) if get_origin(alternative) is Literal]
-    return tuple(word for literal in literals for word in get_args(literal))
-
-
-def _located(schema: type[BaseModel], path: Sequence[int | str]) -> tuple[list[str], list[str]]:
-    """The names that lead to a setting, and the names that may stand where the last one does.
-
-    pydantic also puts the alternative of a union that it tried ("float") in the path; no user wrote that.
+    Source: Grattafiori et al. 2024, arXiv:2407.21783, and the released code of LLaMA 3.1, `apply_scaling`.
     """
-    names: list[str] = []
-    known = list(schema.model_fields)
-    inside: type[BaseModel] | None = schema
-    for step in path:
-        if isinstance(step, int):
-            names.append(str(step))
-        elif inside is not None:
-            names.append(step)
-            known = list(inside.model_fields)
-            field = inside.model_fields.get(step)
-            inside = None if field is None else _schema_in(field.annotation)
-    return names, known
+
+    kind: Literal["llama3"] = "llama3"
+    factor: float = Field(gt=0)
+    low: float = Field(1.0, gt=0)
+    high: float = Field(4.0, gt=0)
+    original_positions: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _low_is_below_high(self) -> Self:
+        if self.low >= self.high:
+            raise ConfigError(f"low is {self.low} and high {self.high}: slow pairs turn less often than fast ones")
+        return self
 
 
-def _schema_in(annotation: Any) -> type[BaseModel] | None:
-    """The settings that a field holds, also in a tuple or beside None."""
-    for option in (annotation, *get_args(annotation)):
-        if isinstance(option, type) and issubclass(option, BaseModel):
-            return option
-    return None
+class YarnScaling(Config):
+    """As llama3, blended along the index of the pairs, and scores made larger.
+
+    Attributes:
+        kind: "yarn".
+        factor: How many times longer texts may be.
+        original_positions: Length of the texts that the model was first trained on, in tokens.
+        fast: A pair that turns this often in `original_positions`, or more, keeps its speed.
+        slow: One that turns this often, or less, turns `factor` times slower.
+        attention_factor: Factor of q and k alike; None = from the two below, or 0.1 ln(factor) + 1.
+        mscale: With `mscale_all`: the factor is (0.1 mscale ln(factor) + 1) / (0.1 mscale_all ln(factor) + 1).
+        mscale_all: See `mscale`.
+        truncate: Begin and end the blend at whole pairs.
+
+    Source: Peng et al. 2023, arXiv:2309.00071, sections 3.2 to 3.4.
+    """
+
+    kind: Literal["yarn"] = "yarn"
+    factor: float = Field(gt=0)
+    original_positions: int = Field(ge=1)
+    fast: float = Field(32.0, gt=0)
+    slow: float = Field(1.0, gt=0)
+    attention_factor: float | None = Field(None, gt=0)
+    mscale: float | None = None
+    mscale_all: float | None = None
+    truncate: bool = True
 
 
-def _explained(schema: type[BaseModel], error: ValidationError, where: str = "") -> GlassformerError:
-    """One ConfigError that lists everything pydantic found, in words for a user."""
-    lines = []
-    for problem in error.errors():
-        cause = problem.get("ctx", {}).get("error")
-        path, known = _located(schema, problem["loc"])
-        name = ".".join([where, *path] if where else path)
-        if problem["type"] == "extra_forbidden":
-            lines.append(f"{name} is not a setting{did_you_mean(path[-1], known)}")
-        elif isinstance(cause, GlassformerError):
-            lines.append(f"{name}: {cause}" if name else str(cause))
-        elif problem["type"] == "missing":
-            lines.append(f"{name} is missing")
-        elif problem["type"] == "model_type" and name:
-            lines.append(f"{name} is {problem['input']!r}, but it holds settings of its own: set {name}.KEY")
-        else:
-            lines.append(f"{name or schema.__name__} is {problem['input']!r}: {_lower_first(problem['msg'])}")
-    return ConfigError("\n".join(dict.fromkeys(lines)))
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
+ScalingConfig = Annotated[
+    Annotated[LinearScaling, Tag("linear")]
+    | Annotated[Llama3Scaling, Tag("llama3")]
+    | Annotated[YarnScaling, Tag("yarn")],
+    Discriminator(_kind),
+]
+"""How rotary positions reach beyond the length that a model was first trained on."""
 
 
 class RotaryConfig(Config):
@@ -129,10 +100,18 @@ class RotaryConfig(Config):
     Attributes:
         theta: Base of the geometric series of angles.
         pairing: Which numbers form a pair: "halves" (i and i + d/2) or "interleaved" (2i and 2i + 1).
+        share: Share of a head's numbers that is turned, its first ones; the others know no position.
+        scaling: How a model is taken beyond the length it was first trained on; None = not.
     """
 
     theta: float = Field(10_000.0, gt=0)
     pairing: Literal["halves", "interleaved"] = "halves"
+    share: float = Field(1.0, gt=0, le=1)
+    scaling: ScalingConfig | None = None
+
+    def turned(self, d_head: int) -> int:
+        """Return how many numbers of a head are turned."""
+        return int(d_head * self.share)
 
 
 class PositionConfig(Config):
@@ -141,16 +120,60 @@ class PositionConfig(Config):
     Attributes:
         kind: "sinusoidal" (the paper's formula), "learned" (a table) or "none".
         max_positions: Positions a sequence may have; None = as many as you like, which a table cannot offer.
+        layout: How sines and cosines are laid out: "interleaved" (sin, cos, sin, cos ..), as in the paper, or
+            "halves" (all sines, then all cosines).
+        offset: Rows of a learned table before that of position 0, which are never read (RoBERTa has 2).
     """
 
     kind: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
     max_positions: int | None = Field(None, ge=1)
+    layout: Literal["interleaved", "halves"] = "interleaved"
+    offset: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _table_has_a_size(self) -> Self:
         if self.kind == "learned" and self.max_positions is None:
             raise ConfigError("learned positions are a table and need max_positions")
         return self
+
+
+class RelativeBiasConfig(Config):
+    """A learned number for each head and each bucket of distances, added to the scores of a whole stack (T5).
+
+    Attributes:
+        kind: "relative".
+        n_buckets: Number of buckets; in a stack that is not causal half of them are for keys after the query.
+        max_distance: From this distance on, in tokens, all is one bucket.
+    """
+
+    kind: Literal["relative"] = "relative"
+    n_buckets: int = Field(32, ge=2)
+    max_distance: int = Field(128, ge=2)
+
+    @model_validator(mode="after")
+    def _far_is_far(self) -> Self:
+        if self.n_buckets % 2 or self.max_distance <= self.n_buckets // 2:
+            raise ConfigError(
+                f"n_buckets is {self.n_buckets} and max_distance {self.max_distance}: n_buckets must be even, and "
+                f"max_distance above half of it, for the first half of the buckets holds one distance each"
+            )
+        return self
+
+
+class AlibiConfig(Config):
+    """A penalty that grows with the distance, at another rate for each head; nothing is learned.
+
+    Attributes:
+        kind: "alibi".
+    """
+
+    kind: Literal["alibi"] = "alibi"
+
+
+PositionBiasConfig = Annotated[
+    Annotated[RelativeBiasConfig, Tag("relative")] | Annotated[AlibiConfig, Tag("alibi")], Discriminator(_kind)
+]
+"""What distances add to scores."""
 
 
 class NormConfig(Config):
@@ -201,6 +224,7 @@ class AttentionConfig(Config):
         out_bias: Whether the output projection has one.
         dropout: Share of the weights that training sets to zero.
         rotary: Turn q and k by their positions.
+        qk_norm: Norm of each query and each key, before they are turned; None = not.
         window: A query sees the keys fewer than this many positions away, itself included; None = all.
         kernel: HOW it is computed; never changes a result. "auto" takes the first that can.
     """
@@ -213,6 +237,7 @@ class AttentionConfig(Config):
     out_bias: bool = True
     dropout: float = Field(0.0, ge=0, lt=1)
     rotary: RotaryConfig | None = None
+    qk_norm: NormConfig | None = None
     window: int | None = Field(None, ge=1)
     kernel: str = "auto"
 
@@ -224,8 +249,10 @@ class AttentionConfig(Config):
                 f"n_heads is {self.n_heads} and n_kv_heads {self.n_kv_heads}: query heads are shared out "
                 f"evenly, so n_kv_heads must be one of {divisors}"
             )
-        if self.rotary is not None and self.d_head % 2:
-            raise ConfigError(f"d_head is {self.d_head}: rotary positions turn pairs of numbers, so it must be even")
+        turned = 0 if self.rotary is None else self.rotary.turned(self.d_head)
+        if self.rotary is not None and (turned % 2 or turned == 0):
+            whole = f"d_head is {self.d_head}" if turned == self.d_head else f"{turned} numbers of {self.d_head} turn"
+            raise ConfigError(f"{whole}: rotary positions turn pairs of numbers, so it must be even")
         return self
 
 
@@ -257,7 +284,8 @@ class BlockConfig(Config):
         norm: Which norm.
         norm_place: "post" norm(x + f(x)), as in the paper, or "pre" x + f(norm(x)).
         residual: Whether x is added at all (switch it off to see what it is for).
-        parallel: Attention and feed-forward read the same norm and are added together (PaLM).
+        parallel: Attention and feed-forward read the same stream and are added to it together (PaLM).
+        parallel_norms: Whether both read 1 norm of it (PaLM), or 2, each its own (GPT-NeoX).
         dropout: Share of each sublayer's output that training sets to zero.
     """
 
@@ -268,6 +296,7 @@ class BlockConfig(Config):
     norm_place: Literal["pre", "post"] = "post"
     residual: bool = True
     parallel: bool = False
+    parallel_norms: Literal[1, 2] = 1
     dropout: float = Field(0.0, ge=0, lt=1)
 
     @model_validator(mode="after")
@@ -276,8 +305,10 @@ class BlockConfig(Config):
             raise ConfigError(
                 f"parallel is true with norm_place={self.norm_place} and "
                 f"{'no' if self.cross_attention is None else 'a'} cross-attention: a parallel block has "
-                "one norm before both of its sublayers; it needs norm_place=pre and no cross-attention"
+                "its norms before both of its sublayers; it needs norm_place=pre and no cross-attention"
             )
+        if self.parallel_norms == 2 and not self.parallel:
+            raise ConfigError("parallel_norms is 2 in a block that is not parallel, where it has no effect")
         return self
 
 
@@ -289,37 +320,61 @@ class StackConfig(Config):
         blocks: The layers from first to last; each says all about itself, so "layer 5 differs" needs no flag.
         final_norm: Norm after the last block; None = not.
         causal: Whether a token sees only itself and what stands before it.
+        position_bias: What the distance of query and key adds to the scores of every layer; None = nothing.
     """
 
     input: InputConfig
     blocks: tuple[BlockConfig, ...]
     final_norm: NormConfig | None = None
     causal: bool = False
+    position_bias: PositionBiasConfig | None = None
 
     @model_validator(mode="after")
     def _has_a_block(self) -> Self:
         if not self.blocks:
             raise ConfigError("blocks is empty; a stack needs at least one")
+        heads = {block.attention.n_heads for block in self.blocks}
+        if self.position_bias is not None and len(heads) > 1:
+            raise ConfigError(
+                f"n_heads is {sorted(heads)} by layer: a position bias is shared by all layers of a stack"
+            )
         return self
+
+
+class TransformConfig(Config):
+    """What a head does to a vector before it scores it: y = norm(act(W x + b)).
+
+    Attributes:
+        activation: "tanh" (BERT's pooler), "gelu" (its masked-token head), or another.
+        norm: Which norm; None = none.
+    """
+
+    activation: Literal["tanh", "relu", "gelu", "gelu_tanh", "silu"] = "tanh"
+    norm: NormConfig | None = None
 
 
 class HeadConfig(Config):
     """From the residual stream to scores: of every token at every position, or of every class for a whole row.
 
     Attributes:
-        vocab_size: Number of scores: V tokens, or C classes where it pools.
+        vocab_size: Number of scores: V tokens, or C classes where it pools; None = it scores nothing and hands out the
+            vector that it pools and transforms (BERT's pooler).
         tied: Use the input embedding of the stack it reads as its weight.
         bias: Whether it adds an offset.
         pooling: How the states of a row become the one vector that is scored: their "mean", or that of the
             "first" or the "last" token; None = every position is scored.
+        transform: What is done to a vector before it is scored; None = nothing.
+        scaled: Divide the states by sqrt(D) (T5's tied head).
         dropout: Share of the pooled vector's numbers that training sets to zero.
         classes: What each class is called, where it pools; empty = nobody said.
     """
 
-    vocab_size: int = Field(ge=1)
+    vocab_size: int | None = Field(ge=1)
     tied: bool = True
     bias: bool = False
     pooling: Literal["mean", "first", "last"] | None = None
+    transform: TransformConfig | None = None
+    scaled: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
     classes: tuple[str, ...] = ()
 
@@ -328,6 +383,15 @@ class HeadConfig(Config):
         if self.classes and (self.pooling is None or len(self.classes) != self.vocab_size):
             scores = "tokens" if self.pooling is None else f"{self.vocab_size} classes"
             raise ConfigError(f"there are {len(self.classes)} names of classes for a head that scores {scores}")
+        return self
+
+    @model_validator(mode="after")
+    def _something_comes_out(self) -> Self:
+        if self.vocab_size is None and (self.pooling is None or self.transform is None or self.tied or self.bias):
+            raise ConfigError(
+                "vocab_size is none: a head that scores nothing pools and transforms; set pooling and transform, "
+                "tied=false and bias=false"
+            )
         return self
 
     @model_validator(mode="after")

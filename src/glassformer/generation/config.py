@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError
+from glassformer.core.settings import Config
 
 
 class GenerationConfig(Config):

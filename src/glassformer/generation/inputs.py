@@ -31,7 +31,7 @@ def check_model(model: Transformer, tokenizer: Tokenizer) -> None:
         raise UnsupportedError("this model labels texts and cannot write; use predict")
     if model.config.decoder is None:
         raise UnsupportedError("this model is encoder-only and cannot write; use a model with a decoder")
-    if model.config.head is None:
+    if model.config.head is None or model.config.head.vocab_size is None:
         raise UnsupportedError("this model has no head, so it gives tokens no scores; use a model with one")
     size = min(model.config.decoder.input.vocab_size, model.config.head.vocab_size)
     if tokenizer.vocab_size > size:

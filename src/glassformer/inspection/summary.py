@@ -17,6 +17,7 @@ from glassformer.parts.head import Head
 from glassformer.parts.init import init_table
 from glassformer.parts.norm import LayerNorm, NoNorm, RMSNorm
 from glassformer.parts.position import Learned, Sinusoidal
+from glassformer.parts.position_bias import Alibi, RelativeBias
 from glassformer.parts.stack import Stack
 
 KINDS = ("embedding", "attention", "cross-attention", "feed-forward", "norm", "head")
@@ -207,7 +208,7 @@ def _kind(module: nn.Module) -> str | None:
         return "cross-attention" if module.cross else "attention"
     if isinstance(module, FeedForward):
         return "feed-forward"
-    if isinstance(module, Embedding | Learned | Sinusoidal):
+    if isinstance(module, Embedding | Learned | Sinusoidal | RelativeBias | Alibi):
         return "embedding"
     if isinstance(module, LayerNorm | RMSNorm | NoNorm):
         return "norm"
@@ -216,9 +217,10 @@ def _kind(module: nn.Module) -> str | None:
 
 def _flops(module: nn.Module, length: int) -> int:
     """Of one module by itself, without those inside it; source and target are equally long."""
-    if isinstance(module, Head) and module.pooling is not None:
-        return 2 * module.weight.numel()
-    if isinstance(module, nn.Linear | Head):
+    if isinstance(module, Head):
+        rows = 1 if module.pooling is not None else length
+        return 0 if module.weight is None else 2 * rows * module.weight.numel()
+    if isinstance(module, nn.Linear):
         return 2 * length * module.weight.numel()
     if isinstance(module, Attention):
         return 4 * module.config.n_heads * length * length * module.config.d_head

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from glassformer.core.cache import KVCache
 from glassformer.core.call import Memory
-from glassformer.core.config import StackConfig, TransformerConfig
+from glassformer.core.config import HeadConfig, StackConfig, TransformerConfig
 from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.places import IGNORED, Places
 from glassformer.core.tape import Site, Tape
@@ -150,8 +150,8 @@ class Transformer(nn.Module):
             labels: What each position predicts, -100 = nothing; they are shifted already. *Shape:* (B, T). The
                 class of each row, where the head pools. *Shape:* (B,).
             label_smoothing: Mass spread over all tokens or classes, with labels.
-            outputs: "logits" (B, T, V), or (B, C) where the head pools; "last" (B, V) those of each row's last
-                token; "hidden" (B, T, D) states.
+            outputs: "logits" (B, T, V), or (B, C) where the head pools, or (B, D) where it scores nothing; "last"
+                (B, V) those of each row's last token; "hidden" (B, T, D) states.
             tape: What is recorded and changed.
 
         Returns:
@@ -183,7 +183,7 @@ class Transformer(nn.Module):
         if self.head is None:
             raise UnsupportedError("this model has no head; ask for outputs='hidden'")
         if labels is not None:
-            _check_labels(labels, inputs, self.head, label_smoothing)
+            _check_labels(labels, inputs, self.head.config, label_smoothing)
         if self.head.pooling is not None:
             _check_pooled(where, cache, outputs)
             scores: Tensor = self.head(pool(x, where, self.head.pooling))
@@ -232,6 +232,7 @@ class Transformer(nn.Module):
         embedding = self.output_stack.input.embedding
         embedding.weight = _resized(embedding.weight, vocab_size)
         if self.head is not None and self.head.pooling is None:
+            assert self.head.weight is not None, "a head that pools nothing has scores"
             self.head.weight = embedding.weight if self.head.tied else _resized(self.head.weight, vocab_size)
             if self.head.bias is not None:
                 bias = torch.zeros(vocab_size, dtype=self.head.bias.dtype, device=self.head.bias.device)
@@ -242,6 +243,8 @@ class Transformer(nn.Module):
         for stack, settings in ((self.encoder, self.config.encoder), (self.decoder, self.config.decoder)):
             if stack is not None and settings is not None:
                 stack.config = settings
+        if self.head is not None and self.config.head is not None:
+            self.head.config = self.config.head
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Moving a model from the meta device makes every parameter anew, one by one: tie them again."""
@@ -308,14 +311,16 @@ def _check_memory(memory: Memory, n_rows: int, tape: Tape | None) -> None:
         )
 
 
-def _check_labels(labels: Tensor, inputs: Tensor, head: Head, label_smoothing: float) -> None:
+def _check_labels(labels: Tensor, inputs: Tensor, head: HeadConfig, label_smoothing: float) -> None:
+    if head.vocab_size is None:
+        raise UnsupportedError("labels are given, but this model's head scores nothing; call it without")
     if torch.compiler.is_compiling():
         return
     if not 0.0 <= label_smoothing <= 1.0:
         raise ConfigError(f"label_smoothing is {label_smoothing}; it is a share, from 0 to 1")
     if labels.is_floating_point():
         raise DataError(f"labels have type {labels.dtype}; they must be torch.int64 (or int32)")
-    size, whole = head.weight.shape[0], head.pooling is not None
+    size, whole = head.vocab_size, head.pooling is not None
     if labels.shape != inputs.shape[: 1 if whole else 2]:
         way_out = f"; give one class a row: ({inputs.shape[0]},)" if whole else ""
         raise DataError(f"labels have shape {tuple(labels.shape)}, the inputs {tuple(inputs.shape[:2])}{way_out}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -23,5 +24,6 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,  # x Phi(x), Phi the normal distribution function
     "gelu_tanh": gelu_tanh,
     "silu": F.silu,  # x / (1 + exp(-x)), also called swish
+    "tanh": torch.tanh,
 }
 """The activations by the name the config uses."""

@@ -15,22 +15,25 @@ from glassformer.core.mask import Mask
 from glassformer.kernels.attend import score_factor
 from glassformer.kernels.reference import attention_scores, attention_weights, mix
 from glassformer.kernels.registry import choose_kernel, known_kernel
+from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Matrix, Part, linear_matrices
-from glassformer.parts.position import rotary_angles, rotate
+from glassformer.parts.rotary import rotary_angles, rotate
 
 
 class Attention(Part):
     """Each position asks (q), all visible positions answer (k) and give (v), in several heads side by side.
 
-    head_h = softmax(scale q_h k_g^T) v_g over the visible keys, with g = h // (H / K);
+    head_h = softmax(scale q_h k_g^T + bias_h) v_g over the visible keys, with g = h // (H / K);
     y = W_o concat(head_1 .. head_H) + b_o.
+
+    The bias, of distances, belongs to the stack and is there in self-attention only.
 
     Self-attention makes q, k and v from one x by one matrix. Cross-attention makes q from the decoder's x,
     and k and v from the encoder's output. K = H is the paper's multi-head attention, K = 1 multi-query,
     between them grouped.
 
     Args:
-        config: Heads, scale, offsets, dropout, rotary, window, kernel.
+        config: Heads, scale, offsets, dropout, rotary, norms of q and k, window, kernel.
         d_model: Width of the residual stream, D.
         cross: Whether keys and values come from a memory.
 
@@ -38,7 +41,7 @@ class Attention(Part):
         ConfigError: The kernel's name is unknown.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2; grouped heads: Ainslie et al. 2023,
-    arXiv:2305.13245.
+    arXiv:2305.13245; norms of q and k: Henry et al. 2020, arXiv:2010.04245 (here learned, as in Qwen 3).
     """
 
     notes = {  # noqa: RUF012
@@ -66,6 +69,12 @@ class Attention(Part):
         else:
             self.qkv = nn.Linear(d_model, q_size + 2 * kv_size, bias=config.bias)
         self.output = nn.Linear(q_size, d_model, bias=config.out_bias)
+        self.rotary_key = "" if config.rotary is None else config.rotary.model_dump_json()
+        self.q_norm: Part | None = None
+        self.k_norm: Part | None = None
+        if config.qk_norm is not None:
+            self.q_norm = build_norm(config.qk_norm, config.d_head)
+            self.k_norm = build_norm(config.qk_norm, config.d_head)
 
     def matrices(self) -> Iterator[Matrix]:
         """Yield q, k, v and the output projection; each has its own fan, also in one matrix for all three."""
@@ -110,11 +119,14 @@ class Attention(Part):
         n_heads, n_kv_heads, d_head = self.config.n_heads, self.config.n_kv_heads, self.config.d_head
         qkv = self._split_heads(self.qkv(x))  # (B, H + 2K, T, E)
         qk, v = qkv.split([n_heads + n_kv_heads, n_kv_heads], dim=1)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = qk.split([n_heads, n_kv_heads], dim=1)
+            qk = torch.cat((self.q_norm(q), self.k_norm(k)), dim=1)
         if self.config.rotary is not None:
             rotary = self.config.rotary
             exact = torch.promote_types(x.dtype, torch.float32)
             angles = call.once(
-                ("rotary", rotary.theta, d_head, exact),
+                ("rotary", self.rotary_key, d_head, exact),
                 lambda: rotary_angles(call.places.position, d_head, rotary, dtype=exact),
             )
             qk = rotate(qk, angles, rotary)
@@ -126,13 +138,15 @@ class Attention(Part):
         return q, k, v
 
     def _cross_qkv(self, x: Tensor, call: Call, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        q = call.note(self, "q", self._split_heads(self.q(x)))
+        q = self._split_heads(self.q(x))
+        q = call.note(self, "q", q if self.q_norm is None else self.q_norm(q))
         cache = call.layer_cache
         if cache is not None and cache.cross is not None and call.has_begun:
             k, v = cache.cross
         else:
             assert memory is not None, "cross-attention without a memory"
             k, v = (self._split_heads(part) for part in self.kv(memory).chunk(2, dim=-1))
+            k = k if self.k_norm is None else self.k_norm(k)
             if cache is not None:
                 cache.cross = (k, v)
         return q, call.note(self, "k", k), call.note(self, "v", v)
@@ -145,14 +159,15 @@ class Attention(Part):
         """The attention itself. Who looks at scores or weights gets the equation's own; the output is still
         the kernel's, unless they are replaced: then the equation goes on from the replacement."""
         dropout = self.config.dropout if self.training else 0.0
+        bias = None if self.cross else call.bias
         patched = call.changes(self, "scores") or call.changes(self, "weights")
         if patched or call.wants(self, "scores") or call.wants(self, "weights"):
-            scores = call.note(self, "scores", attention_scores(q, k, scale=self.scale))
+            scores = call.note(self, "scores", attention_scores(q, k, bias=bias, scale=self.scale))
             weights = call.note(self, "weights", attention_weights(scores, sight))
             if patched:
                 return mix(F.dropout(weights, dropout), v)
         kernel = choose_kernel(self.config.kernel, sight.structure)
-        return kernel.attend(q, k, v, sight, scale=self.scale, dropout=dropout)
+        return kernel.attend(q, k, v, sight, bias=bias, scale=self.scale, dropout=dropout)
 
 
 def _side_by_side(q: Tensor, beams: int) -> Tensor:

@@ -20,7 +20,7 @@ class Block(Part):
     """Attention, cross-attention in a decoder, feed-forward.
 
         post-norm:  x = norm(x + f(x))                    pre-norm:  x = x + f(norm(x))
-        parallel:   n = norm(x);  x = x + attention(n) + feed_forward(n)
+        parallel:   x = x + attention(norm(x)) + feed_forward(norm(x)), with one norm for both, or two
 
     Post-norm is the paper's and wants a warm-up: its gradient at the last layers is large at the start.
     Pre-norm leaves a clean path from the loss to every layer and needs a final norm after the last block.
@@ -47,7 +47,9 @@ class Block(Part):
             self.cross_attention = Attention(config.cross_attention, d_model, cross=True)
             self.cross_attention_norm = build_norm(config.norm, d_model)
         self.feed_forward = FeedForward(config.feed_forward, d_model)
-        self.feed_forward_norm = None if config.parallel else build_norm(config.norm, d_model)
+        self.parallel = config.parallel
+        shares = config.parallel and config.parallel_norms == 1
+        self.feed_forward_norm = None if shares else build_norm(config.norm, d_model)
 
     def forward(
         self, x: Float[Tensor, "batch length d_model"], call: Call, memory: Tensor | None = None
@@ -59,9 +61,10 @@ class Block(Part):
             call: Places, mask, cache, tape.
             memory: The encoder's output, in a decoder. *Shape:* (B, S, D).
         """
-        if self.feed_forward_norm is None:
+        if self.parallel or self.feed_forward_norm is None:
             normed = self.attention_norm(x)
-            x = self._add(x, self.attention(normed, call) + self.feed_forward(normed, call))
+            again = normed if self.feed_forward_norm is None else self.feed_forward_norm(x)
+            x = self._add(x, self.attention(normed, call) + self.feed_forward(again, call))
             return call.note(self, "residual", x)
         x = self._sublayer(x, self.attention_norm, lambda h: self.attention(h, call))
         if self.cross_attention is not None and self.cross_attention_norm is not None:

@@ -39,7 +39,7 @@ class LayerNorm(Part):
         if self.bias is not None:
             yield Matrix("bias", self.bias, "offset")
 
-    def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Return the normalised vectors, same shape."""
         return F.layer_norm(x, (self.d_model,), self.weight, self.bias, self.eps)
 
@@ -65,7 +65,7 @@ class RMSNorm(Part):
         """Yield the gain."""
         yield Matrix("weight", self.weight, "gain")
 
-    def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Return the normalised vectors, same shape."""
         return F.rms_norm(x, (self.d_model,), self.weight, self.eps)
 
@@ -73,7 +73,7 @@ class RMSNorm(Part):
 class NoNorm(Part):
     """y = x: what is left when normalisation is taken away, to see what it was for."""
 
-    def forward(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch length d_model"]:
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Return x itself."""
         return x
 

@@ -1,14 +1,15 @@
-"""Positions: tables added to the embedding, and rotations of queries and keys."""
+"""Positions that are added to the embedding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.core.config import PositionConfig, RotaryConfig
+from glassformer.core.config import PositionConfig
 from glassformer.core.places import Places
 from glassformer.parts.part import Matrix, Part
 
@@ -32,6 +33,7 @@ def sinusoid(
     d_model: int,
     theta: float = 10_000.0,
     *,
+    layout: Literal["interleaved", "halves"] = "interleaved",
     dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "batch length d_model"]:
     """Return the paper's positions: sines and cosines of geometrically growing wave length.
@@ -45,6 +47,7 @@ def sinusoid(
         positions: *Shape:* (B, T).
         d_model: Width of the residual stream, D.
         theta: Base of the wave lengths.
+        layout: Sine and cosine of a pair side by side, or "halves": all sines, then all cosines (Marian).
         dtype: Type of the angles, float32 or float64.
 
     Returns:
@@ -54,6 +57,8 @@ def sinusoid(
     """
     turns = frequencies(d_model, theta, positions.device, dtype=dtype)
     angle = positions.unsqueeze(-1).to(dtype) * turns  # (B, T, ceil(D/2))
+    if layout == "halves":
+        return torch.cat((angle.sin(), angle.cos()[..., : d_model // 2]), dim=-1)
     pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (B, T, ceil(D/2), 2)
     return pairs.flatten(-2)[..., :d_model]
 
@@ -61,25 +66,26 @@ def sinusoid(
 class Sinusoidal(Part):
     """The paper's positions as a part; nothing is learned and no length is too long."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, layout: Literal["interleaved", "halves"] = "interleaved") -> None:
         super().__init__()
-        self.d_model = d_model
+        self.d_model, self.layout = d_model, layout
 
     def forward(self, places: Places, dtype: torch.dtype = torch.float32) -> Float[Tensor, "#batch length d_model"]:
         """Return what is added at each place, in the type of the stream. *Shape:* (B, T, D)."""
         exact = torch.promote_types(dtype, torch.float32)
-        return sinusoid(places.position, self.d_model, dtype=exact).to(dtype)
+        return sinusoid(places.position, self.d_model, layout=self.layout, dtype=exact).to(dtype)
 
 
 class Learned(Part):
-    """A table with one learned vector for every position.
+    """A table with one learned vector for every position, after `offset` rows that are never read.
 
     Source: Gehring et al. 2017, arXiv:1705.03122, section 3.1.
     """
 
-    def __init__(self, max_positions: int, d_model: int) -> None:
+    def __init__(self, max_positions: int, d_model: int, offset: int = 0) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(max_positions, d_model))
+        self.offset = offset
+        self.weight = nn.Parameter(torch.empty(offset + max_positions, d_model))
 
     def matrices(self) -> Iterator[Matrix]:
         """Yield the table."""
@@ -87,7 +93,7 @@ class Learned(Part):
 
     def forward(self, places: Places, dtype: torch.dtype = torch.float32) -> Float[Tensor, "#batch length d_model"]:
         """Return what is added at each place, in the type of the stream. *Shape:* (B, T, D)."""
-        return nn.functional.embedding(places.position, self.weight).to(dtype)
+        return nn.functional.embedding(places.position + self.offset, self.weight).to(dtype)
 
 
 def build_positions(config: PositionConfig, d_model: int) -> Sinusoidal | Learned | None:
@@ -95,54 +101,6 @@ def build_positions(config: PositionConfig, d_model: int) -> Sinusoidal | Learne
     if config.kind == "none":
         return None
     if config.kind == "sinusoidal":
-        return Sinusoidal(d_model)
+        return Sinusoidal(d_model, config.layout)
     assert config.max_positions is not None, "checked when the config was made"
-    return Learned(config.max_positions, d_model)
-
-
-def rotary_angles(
-    positions: Int[Tensor, "batch length"],
-    d_head: int,
-    config: RotaryConfig,
-    *,
-    dtype: torch.dtype = torch.float32,
-) -> tuple[Float[Tensor, "batch 1 length pairs"], Float[Tensor, "batch 1 length pairs"]]:
-    """Return cosine and sine of every pair's angle, position times theta^(-2i/E).
-
-    Args:
-        positions: *Shape:* (B, T).
-        d_head: Width of a head, E.
-        config: Base of the angles.
-        dtype: Type of the angles, float32 or float64.
-
-    Returns:
-        Cosines and sines. *Shape:* (B, 1, T, E/2), of that type.
-    """
-    turns = frequencies(d_head, config.theta, positions.device, dtype=dtype)
-    angle = positions[:, None, :, None].to(dtype) * turns
-    return angle.cos(), angle.sin()
-
-
-def rotate(
-    x: Float[Tensor, "batch head length d_head"], angles: tuple[Tensor, Tensor], config: RotaryConfig
-) -> Float[Tensor, "batch head length d_head"]:
-    """Turn each pair of numbers of a query or key by its position's angle.
-
-    (a, b) -> (a cos - b sin, a sin + b cos). The dot product of a turned query and a turned key depends on
-    the difference of their positions only.
-
-    Args:
-        x: Queries or keys. *Shape:* (B, H, T, E).
-        angles: From `rotary_angles`.
-        config: Which numbers form a pair. Weights made for one pairing are wrong for the other from position
-            1 on.
-
-    Source: Su et al. 2021, arXiv:2104.09864, equation 34 (interleaved); "halves" is the pairing of LLaMA
-    checkpoints in the reference library's format.
-    """
-    cos, sin = (angle.to(x.dtype) for angle in angles)
-    if config.pairing == "halves":
-        a, b = x.chunk(2, dim=-1)
-        return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
-    a, b = x[..., 0::2], x[..., 1::2]
-    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+    return Learned(config.max_positions, d_model, config.offset)

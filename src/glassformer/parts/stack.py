@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -16,6 +18,7 @@ from glassformer.parts.block import Block
 from glassformer.parts.embedding import Input
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Part
+from glassformer.parts.position_bias import build_position_bias
 
 
 class Stack(Part):
@@ -39,6 +42,10 @@ class Stack(Part):
         self.input = Input(config.input)
         self.blocks = nn.ModuleList(Block(block, d_model) for block in config.blocks)
         self.final_norm = build_norm(config.final_norm, d_model) if config.final_norm else None
+        n_heads = config.blocks[0].attention.n_heads
+        self.position_bias = (
+            build_position_bias(config.position_bias, n_heads, causal=config.causal) if config.position_bias else None
+        )
 
     def forward(
         self,
@@ -67,6 +74,9 @@ class Stack(Part):
             places = Places.full(inputs.shape[1], inputs.device)
         call = Call(places, self.mask, memory.places if memory else None, cache, plan, tape)
         x = self.input(inputs, call, types)
+        if self.position_bias is not None:  # here, not in the first block that wants it: it has a gradient
+            bias = self.position_bias(call.places, call.keys, x.dtype)
+            call = replace(call, bias=call.note(self.position_bias, "bias", bias))
         for layer, block in enumerate(self.blocks):
             x = block(x, call.at(layer), memory.states if memory else None)
         if self.final_norm is not None:

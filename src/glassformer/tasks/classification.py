@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.settings import Config
 from glassformer.data.labelled import LabelledSource, label_ids, label_names, listed
 from glassformer.data.length import Policy, limit_rows
 from glassformer.data.order import generator

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError
+from glassformer.core.settings import Config
 from glassformer.data.dates import (
     FIRST_YEAR,
     LANGUAGES,

@@ -8,8 +8,8 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.settings import Config
 from glassformer.data.read import default_text, read_text
 from glassformer.data.windows import WindowSource
 from glassformer.tasks.task import Judging, Kind, Split, TaskData

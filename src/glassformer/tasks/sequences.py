@@ -7,8 +7,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError
+from glassformer.core.settings import Config
 from glassformer.data.pairs import PairSource
 from glassformer.data.synthetic import DIGITS, SyntheticPairs, draw_held_out, transformed
 from glassformer.tasks.task import Judging, Kind, Split, TaskData

@@ -8,8 +8,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.settings import Config
 from glassformer.data.aligned import TextPairs, read_aligned, read_pair_table
 from glassformer.data.length import Policy, limit_lengths
 from glassformer.data.pairs import Pair, PairSource

@@ -6,9 +6,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError
 from glassformer.core.metric import known_metric
+from glassformer.core.settings import Config
 
 
 class TrainingConfig(Config):

@@ -74,7 +74,7 @@ def predict(
         DataError: A text too many or too few.
     """
     head = loaded.model.config.head
-    if head is None or head.pooling is None or not isinstance(task, ClassificationTask):
+    if head is None or head.pooling is None or head.vocab_size is None or not isinstance(task, ClassificationTask):
         raise UnsupportedError("this model labels no texts; train one with the recipe classification")
     if not texts:
         return []

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from glassformer.core.config import Config
 from glassformer.core.errors import ConfigError, did_you_mean
+from glassformer.core.settings import Config
 from glassformer.families.registry import preset
 from glassformer.models.arguments import ModelArguments
 from glassformer.tasks.registry import parse_task

@@ -1,0 +1,119 @@
+"""Models of other libraries' checkpoints: their tensors in, ours out, and back, every one accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.checkpoint.weights import aliases
+from glassformer.core.config import TransformerConfig
+from glassformer.core.errors import CheckpointError
+from glassformer.families.family import Family
+from glassformer.families.weights import Rule, Weights
+from glassformer.models.transformer import Transformer
+
+
+def from_foreign(
+    family: Family,
+    settings: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+) -> Transformer:
+    """Return the model that a foreign checkpoint holds, in eval mode.
+
+    Args:
+        family: Which family it is of.
+        settings: Its config.json.
+        tensors: Its tensors by name; each is asked for once and may be read only then.
+        device: Where to put the parameters.
+        dtype: Of the parameters; None = that of its first tensor of numbers.
+
+    Raises:
+        CheckpointError: A setting that is not known, a tensor that is missing, not known, of a wrong shape, or tied to
+            another and different; all of it in one message.
+    """
+    config = family.read(settings, tensors.keys())
+    weights = family.weights_of(config, settings, tensors.keys())
+    with torch.device("meta"):
+        model = Transformer(config)
+    if dtype is None:
+        dtype = next((t.dtype for t in _first(weights, tensors) if t.is_floating_point()), torch.float32)
+    model.to(dtype).to_empty(device=device)
+    fill(model, weights, tensors)
+    return model.eval()
+
+
+def fill(model: Transformer, weights: Weights, tensors: Mapping[str, Tensor]) -> None:
+    """Copy a foreign checkpoint's tensors into a model.
+
+    Raises:
+        CheckpointError: They do not fit, in any way; all of it in one message. The model is then partly filled.
+    """
+    targets = dict(model.named_parameters(remove_duplicate=False))
+    expected = {name for rule in weights.rules for name in rule.theirs} | weights.copies.keys()
+    unknown = (name for name in tensors if name not in expected)
+    problems = [f"unexpected {name}" for name in unknown if not name.endswith(weights.derived)]
+    filled = set()
+    for rule in weights.rules:
+        problems += _fill(rule, targets[rule.ours], tensors)
+        filled.add(rule.ours)
+    for copy, of in weights.copies.items():
+        if copy in tensors and of in tensors and not torch.equal(tensors[copy], tensors[of]):
+            problems.append(f"{copy} differs from {of}, but the config says that they are one (tie_word_embeddings)")
+    names = aliases(model)
+    reached = {names[name] for name in filled}
+    problems += [f"nothing fills {name}" for name in dict.fromkeys(names.values()) if name not in reached]
+    if problems:
+        raise CheckpointError("the tensors do not fit the config:\n  " + "\n  ".join(problems))
+
+
+def _fill(rule: Rule, target: Tensor, tensors: Mapping[str, Tensor]) -> list[str]:
+    missing = [f"missing {name}" for name in rule.theirs if name not in tensors]
+    if missing:
+        return missing
+    theirs = [tensors[name] for name in rule.theirs]
+    shapes = [tuple(t.shape) for t in rule.layout.to_theirs(torch.empty(target.shape, device="meta"))]
+    wrong = [
+        f"{name} has shape {tuple(found.shape)}, the config needs {shape}"
+        for name, found, shape in zip(rule.theirs, theirs, shapes, strict=True)
+        if tuple(found.shape) != shape
+    ]
+    if not wrong:
+        with torch.no_grad():
+            target.copy_(rule.layout.to_ours(theirs))
+    return wrong
+
+
+def _first(weights: Weights, tensors: Mapping[str, Tensor]) -> list[Tensor]:
+    return [tensors[name] for name in weights.rules[0].theirs if name in tensors]
+
+
+def to_foreign(model: Transformer, family: Family) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the config.json and the tensors of a checkpoint that the other library loads.
+
+    Args:
+        model: The model.
+        family: Which family it is written as.
+
+    Raises:
+        UnsupportedError: The family cannot hold it; the message says what differs.
+    """
+    settings = family.write(model.config)
+    weights = family.weights_of(model.config, settings)
+    ours = {name: tensor.detach() for name, tensor in model.named_parameters(remove_duplicate=False)}
+    tensors: dict[str, Tensor] = {}
+    for rule in weights.rules:
+        for name, tensor in zip(rule.theirs, rule.layout.to_theirs(ours[rule.ours]), strict=True):
+            tensors[name] = tensor.contiguous()
+    settings["dtype"] = str(next(iter(ours.values())).dtype).removeprefix("torch.")
+    return settings, tensors
+
+
+def config_without_weights(family: Family, settings: Mapping[str, Any]) -> TransformerConfig:
+    """Return the architecture that a config.json describes, without its tensors."""
+    return family.read(settings)
