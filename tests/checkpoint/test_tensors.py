@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save_file
 
 from glassformer.checkpoint.tensors import read_state_dict, read_tensors, save_tensors
 from glassformer.core.errors import CheckpointError
@@ -43,6 +44,25 @@ def test_tensors_and_texts_come_back_as_they_were(tmp_path):
         assert torch.equal(tensors[name], tensor)
         assert tensors[name].dtype == tensor.dtype
     assert [file.name for file in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_file_without_texts_is_what_other_programs_write(tmp_path):
+    save_tensors(tmp_path / "a.safetensors", TENSORS)
+    save_file(TENSORS, tmp_path / "b.safetensors", {"format": "pt"})
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    assert read_tensors(tmp_path / "a.safetensors")[1] == {"format": "pt"}
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.pt", "legacy.pt"])
+def test_file_is_read_the_same_mapped_and_whole(tmp_path, name):
+    if name == "a.safetensors":
+        save_tensors(tmp_path / name, TENSORS)
+    else:
+        torch.save({"model": TENSORS}, tmp_path / name, _use_new_zipfile_serialization=name == "a.pt")
+    for mapped in (True, False):
+        tensors = read_state_dict(tmp_path / name, mapped=mapped)
+        assert tensors.keys() == TENSORS.keys()
+        assert all(torch.equal(tensors[key], tensor) for key, tensor in TENSORS.items())
 
 
 def test_tensor_that_is_a_view_is_stored_alone(tmp_path):
