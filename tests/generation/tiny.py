@@ -39,16 +39,20 @@ class Letters:
         self.pad_id, self.unk_id = 0, None
         self.letters = {id: letter for id, letter in enumerate(LETTERS, 3) if id < vocab_size}
 
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        return () if self.bos_id is None else (self.bos_id,)
+
     def encode(self, text: str) -> list[int]:
         return [LETTERS.index(letter) + 3 for letter in text]
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int], *, after: Sequence[int] = ()) -> str:
         return "".join(self.letters.get(id, "") for id in ids)
 
     def label(self, token: int) -> str:
         return self.letters.get(token, f"<{token}>")
 
-    def stream(self) -> LetterStream:
+    def stream(self, *, after: Sequence[int] = ()) -> LetterStream:
         return LetterStream(self.letters)
 
 

@@ -73,6 +73,13 @@ def test_stream_keeps_a_real_replacement_character() -> None:
     assert "".join(stream.push(token) for token in BYTES.encode("a\ufffdb")) == "a\ufffdb"
 
 
+def test_stream_leaves_the_space_out_that_begins_a_text() -> None:
+    pieces = [b"", b" a", b"a", b" "]
+    for ids, text in (([1, 1], "a a"), ([0, 1, 0, 1], "a a"), ([2, 1], "a a"), ([3, 1], " a"), ([3], ""), ([0], "")):
+        stream = TextStream(pieces, lead=b" ")
+        assert "".join([*map(stream.push, ids), stream.finish()]) == text
+
+
 def test_stream_gives_nothing_for_specials() -> None:
     stream = BYTES.stream()
     assert [stream.push(token) for token in (0xC3 + 1, 0, 0xA9 + 1)] == ["", "", "é"]

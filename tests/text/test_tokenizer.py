@@ -1,4 +1,5 @@
 import copy
+import json
 import pickle
 from pathlib import Path
 
@@ -8,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models
 
-from glassformer.core.errors import CheckpointError, DataError, UnsupportedError
+from glassformer.core.errors import CheckpointError, ConfigError, DataError, UnsupportedError
 from glassformer.core.protocols import Tokenizer
 from glassformer.text import tokenizer as module
 from glassformer.text.build import byte_tokenizer, character_tokenizer
+from glassformer.text.framing import Framed
 from glassformer.text.tokenizer import SPECIALS, TextTokenizer
 
 AWKWARD = "a\r\nb\x00 \t闫🎉 e\u0301é \u2028\ufeff\ufffd <eos> </s> 👩‍👩‍👧"
@@ -177,6 +179,45 @@ def test_save_and_load_change_nothing(tokenizer: TextTokenizer, tmp_path: Path) 
     assert again.decode(everything) == tokenizer.decode(everything)
     assert [again.label(i) for i in everything] == [tokenizer.label(i) for i in everything]
     assert tokenizers.Tokenizer.from_file(str(path)).get_vocab_size() == tokenizer.vocab_size
+
+
+def test_save_writes_roles_only_where_they_are_not_its_own(tmp_path: Path) -> None:
+    backend = byte_tokenizer(["<bos>", "<eos>"])._backend
+    path = tmp_path / "tokenizer.json"
+    TextTokenizer(backend, {"eos": "<eos>", "pad": "<eos>"}).save(path)
+    roles = tmp_path / "tokenizer_config.json"
+    assert json.loads(roles.read_text()) == {"pad_token": "<eos>", "eos_token": "<eos>"}
+    again = TextTokenizer.load(path)
+    assert (again.pad_id, again.bos_id, again.eos_id, again.prefix) == (1, None, 1, ())
+    TextTokenizer(backend, {"eos": "<eos>", "bos": "<bos>"}).save(path)  # its own: those before are gone
+    assert not roles.exists()
+    assert (TextTokenizer.load(path).bos_id, TextTokenizer.load(path).pad_id) == (0, None)
+    roles.write_text("{}")
+    assert TextTokenizer.load(path).bos_id is None
+    roles.write_text("{")
+    with pytest.raises(CheckpointError, match=r"tokenizer_config\.json is not whole JSON"):
+        TextTokenizer.load(path)
+
+
+def test_roles_need_a_token() -> None:
+    backend = byte_tokenizer(["<eos>"])._backend
+    with pytest.raises(ConfigError, match="unknown role 'end' of token '<eos>'; known: bos, cls"):
+        TextTokenizer(backend, {"end": "<eos>"})
+    with pytest.raises(ConfigError, match="has no token '<s>' to play 'bos'"):
+        TextTokenizer(backend, {"bos": "<s>"})
+
+
+def test_prefix_is_the_begin_token_of_a_tokenizer_built_here() -> None:
+    assert byte_tokenizer(["<eos>", "<bos>"]).prefix == (1,)
+    assert byte_tokenizer(["<eos>"]).prefix == ()
+    renamed = TextTokenizer(byte_tokenizer(["<bos>"])._backend, {"eos": "<bos>", "bos": "<bos>"})
+    assert renamed.prefix == ()
+
+
+def test_framed_adds_nothing_to_a_text_of_a_tokenizer_built_here() -> None:
+    tokenizer = character_tokenizer(["ab"], SPECIALS)
+    assert tokenizer.framed("ab") == Framed([5, 6], [0, 0])
+    assert tokenizer.framed("ab", "b") == Framed([5, 6, 6], [0, 0, 0])
 
 
 def test_load_refuses_a_missing_file(tmp_path: Path) -> None:

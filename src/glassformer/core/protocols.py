@@ -44,20 +44,28 @@ class Tokenizer(Protocol):
     @property
     def unk_id(self) -> int | None: ...
 
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        """The ids that stand before every text a model reads or writes; often the begin token, or nothing."""
+        ...
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens."""
         ...
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of `ids`, special tokens left out."""
+    def decode(self, ids: Sequence[int], *, after: Sequence[int] = ()) -> str:
+        """Return the text of `ids`, special tokens left out; `after` is what stands before them.
+
+        A tokenizer that puts a space before every text leaves it out again, but not in the middle of one.
+        """
         ...
 
     def label(self, token: int) -> str:
         """Return one token as a person should read it (`'<bos>'`, `'\\n'`, `'a'`)."""
         ...
 
-    def stream(self) -> TokenStream:
-        """Return a fresh incremental decoder, one for each sequence."""
+    def stream(self, *, after: Sequence[int] = ()) -> TokenStream:
+        """Return a fresh incremental decoder, one for each sequence; `after` is what stands before it."""
         ...
 
 

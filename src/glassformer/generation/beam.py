@@ -82,7 +82,7 @@ def beam_search(
     limits = [config.max_new_tokens] * len(prompts) if max_new is None else list(max_new)
     if len(limits) != len(prompts) or min(limits, default=0) < 0:
         raise DataError(f"max_new is {limits} for {len(prompts)} prompts; give one number, 0 or above, for each")
-    contexts = [[*beginning(tokenizer), *prompt] for prompt in prompts]
+    contexts = [[*beginning(model, tokenizer), *prompt] for prompt in prompts]
     sentences = [
         Sentence(
             index,

@@ -71,12 +71,13 @@ def check_prompts(model: Transformer, prompts: Sequence[Sequence[int]], tokenize
     Args:
         model: The model.
         prompts: Token ids of each row, without special tokens.
-        tokenizer: Its begin token, if there is one, is put before every prompt, which then may be empty.
+        tokenizer: What it puts before every text, often a begin token, is put before every prompt; where that is
+            something, a prompt may be empty.
 
     Raises:
         DataError: A prompt that is empty, longer than the context, or has an id that the model does not know.
     """
-    begin = beginning(tokenizer)
+    begin = beginning(model, tokenizer)
     for index, prompt in enumerate(prompts):
         if not begin and not prompt:
             raise DataError(
@@ -121,9 +122,12 @@ def check_lengths(rows: Sequence[Sequence[int]], limit: int | None, what: str = 
             )
 
 
-def beginning(tokenizer: Tokenizer) -> list[int]:
-    """Return what stands before everything that is written: the begin token, if there is one."""
-    return [] if tokenizer.bos_id is None else [tokenizer.bos_id]
+def beginning(model: Transformer, tokenizer: Tokenizer) -> list[int]:
+    """Return what stands before everything that is written: what the tokenizer puts before a text, or, in a decoder
+    that answers a source, the begin token."""
+    if model.config.kind == "encoder_decoder":
+        return [] if tokenizer.bos_id is None else [tokenizer.bos_id]
+    return list(tokenizer.prefix)
 
 
 def padded(

@@ -71,7 +71,9 @@ def reading_of(
     crosses, pools = model.config.kind == "encoder_decoder", model.config.pools
     if target is not None and (pools or not crosses):
         raise DataError("this model reads one text and no target: give it without --target")
-    begin, ids = beginning(tokenizer), encoded("input", text)
+    begin, ids = beginning(model, tokenizer), encoded("input", text)
+    if model.decoder is None and tokenizer.has_frame:
+        return Reading(tokenizer.frame(ids).ids, cut=cut)
     source = source_ids(tokenizer, ids)
     if pools:
         whole = [*begin, *source]

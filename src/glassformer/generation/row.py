@@ -8,7 +8,6 @@ import torch
 
 from glassformer.core.protocols import Tokenizer
 from glassformer.generation.config import GenerationConfig
-from glassformer.generation.inputs import beginning
 from glassformer.generation.stopping import ShownText, StopReason, stop_reason
 
 
@@ -20,6 +19,7 @@ class Row:
         prompt: Token ids, without special tokens.
         config: The generation's settings.
         tokenizer: Turns ids into text, and knows the begin and end tokens.
+        begin: What stands before the prompt.
         limit: Tokens that fit the model's context; None = as many as you like.
 
     Attributes:
@@ -36,16 +36,17 @@ class Row:
         prompt: Sequence[int],
         config: GenerationConfig,
         tokenizer: Tokenizer,
+        begin: Sequence[int],
         limit: int | None,
     ) -> None:
         self.index = index
-        self.begin = beginning(tokenizer)
+        self.begin = list(begin)
         self.context = [*self.begin, *prompt]
         self.history = list(prompt)
         self.n_cached = 0
         self.random = torch.Generator().manual_seed(config.seed + index)
         self._n_new = 0
-        self._text = ShownText(tokenizer.stream(), config.stop)
+        self._text = ShownText(tokenizer.stream(after=prompt), config.stop)
         self._config, self._eos_id, self._limit = config, tokenizer.eos_id, limit
 
     @property

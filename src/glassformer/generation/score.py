@@ -79,7 +79,7 @@ def score(
     if not 0 <= before <= len(tokens):
         raise DataError(f"before is {before}, outside 0..{len(tokens)} (the number of tokens)")
     check_ids([tokens], model.config.output_stack.input.vocab_size, "text")
-    begin = beginning(tokenizer)
+    begin = beginning(model, tokenizer)
     end = [tokenizer.eos_id] if source is not None and tokenizer.eos_id is not None else []
     whole = [*begin, *tokens, *end]
     first = max(len(begin) + before, 1)  # the first that is scored

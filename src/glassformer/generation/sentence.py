@@ -113,7 +113,7 @@ class Sentence:
         found += [(prefix, self._cut_reason) for prefix in self._cut]
         return [
             Hypothesis(
-                text=tokenizer.decode(prefix.tokens[:-1] if reason == "eos" else prefix.tokens),
+                text=tokenizer.decode(prefix.tokens[:-1] if reason == "eos" else prefix.tokens, after=self.context),
                 tokens=prefix.tokens,
                 logprob=prefix.logprob,
                 score=self._score(prefix),

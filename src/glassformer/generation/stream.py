@@ -14,6 +14,7 @@ from glassformer.core.protocols import Tokenizer
 from glassformer.core.tape import Tape
 from glassformer.generation.config import GenerationConfig
 from glassformer.generation.inputs import (
+    beginning,
     check_model,
     check_prompts,
     check_sources,
@@ -153,7 +154,8 @@ def stream(
     check_model(model, tokenizer)
     check_prompts(model, prompts, tokenizer)
     check_sources(model, sources, len(prompts))
-    rows = [Row(index, prompt, config, tokenizer, model.max_positions) for index, prompt in enumerate(prompts)]
+    begin, limit = beginning(model, tokenizer), model.max_positions
+    rows = [Row(index, prompt, config, tokenizer, begin, limit) for index, prompt in enumerate(prompts)]
     return _steps(model, rows, config, tokenizer, sources, tape)
 
 

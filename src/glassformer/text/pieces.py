@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.text.spelling import BYTE_NAMES, Spelling, spelling_of
 from glassformer.text.words import byte_word_splitter, word_splitter
 
 
@@ -32,32 +35,39 @@ def token_pieces(backend: tokenizers.Tokenizer) -> tuple[bytes, ...]:
     """Return the UTF-8 bytes of each token, by id; special tokens and unused ids stand for none.
 
     Text is the concatenation of pieces, whatever their order, so decoding at once and decoding as ids arrive
-    cannot differ. Both spellings that have this property are known: whole characters and byte symbols.
+    cannot differ. Where a tokenizer puts a space before every text (`Spelling.lead`), a text begins without it:
+    in a vocabulary of WordPiece each word has its space in front.
 
     Raises:
-        UnsupportedError: The model is neither a BPE nor the words built here, or its decoder has neither spelling.
-        CheckpointError: A byte-level vocabulary lacks a byte, so that some text would vanish.
+        UnsupportedError: The model and its decoder have no spelling of this property.
+        CheckpointError: A byte-level vocabulary lacks a byte or a model its unknown token, so that some text would
+            vanish.
     """
-    if isinstance(backend.model, models.WordLevel):
-        if not _keeps_every_word(backend):
-            raise UnsupportedError(
-                "a tokenizer of model WordLevel that drops spaces or has no unknown word cannot be used; build it"
-                " with word_tokenizer, or use one whose model is a BPE"
-            )
-    elif not isinstance(backend.model, models.BPE):
-        kind = type(backend.model).__name__
-        raise UnsupportedError(f"a tokenizer of model {kind} cannot be used; use one whose model is a BPE")
-    if isinstance(backend.decoder, decoders.ByteLevel):
-        return _by_id(backend, _byte_values(backend))
-    if isinstance(backend.decoder, decoders.Fuse):
-        return _by_id(backend, None)
-    kind = type(backend.decoder).__name__
-    raise UnsupportedError(f"a tokenizer with decoder {kind} cannot be used; use one with ByteLevel or Fuse")
+    if isinstance(backend.model, models.WordLevel) and not _keeps_every_word(backend):
+        raise UnsupportedError(
+            "a tokenizer of model WordLevel that drops spaces or has no unknown word cannot be used; build it"
+            " with word_tokenizer, or use one whose model is a BPE"
+        )
+    spelling = spelling_of(backend)
+    byte_of = _byte_values(backend) if spelling.kind == "bytes" else {}
+    if spelling.names_bytes:
+        byte_of = {name: byte for byte, name in enumerate(BYTE_NAMES)}
+    vocabulary = backend.get_vocab(with_added_tokens=True)
+    added = backend.get_added_tokens_decoder()
+    pieces = [b""] * (max(vocabulary.values(), default=-1) + 1)
+    for token, index in vocabulary.items():
+        if index not in added:
+            pieces[index] = _piece(token, spelling, byte_of)
+        elif not added[index].special:  # written as it is, never in byte symbols
+            pieces[index] = token.encode() if spelling.kind == "bytes" else _piece(token, spelling, byte_of)
+    return tuple(pieces)
 
 
 def alphabet(backend: tokenizers.Tokenizer) -> frozenset[str] | None:
     """Return the only characters that can be encoded, or None if all can."""
-    if isinstance(backend.decoder, decoders.ByteLevel) or backend.model.unk_token is not None:
+    if not isinstance(backend.model, models.BPE) or not isinstance(backend.decoder, decoders.Fuse):
+        return None
+    if backend.model.unk_token is not None:
         return None
     special = special_ids(backend)
     return frozenset(token for token in backend.get_vocab() if len(token) == 1 and token not in special)
@@ -67,8 +77,10 @@ def symbols_stand_alone(backend: tokenizers.Tokenizer) -> bool:
     """Return whether every symbol of a text gets its id regardless of its neighbours.
 
     Only then may a long text be cut anywhere and encoded in parts. A token of two symbols, a normaliser, or a
-    space put before every text would make the cut show.
+    space put before every text would make the cut show, and so would unknown symbols that share one id.
     """
+    if not isinstance(backend.model, models.BPE) or backend.model.fuse_unk:
+        return False
     splitter = backend.pre_tokenizer
     if isinstance(splitter, pre_tokenizers.ByteLevel):
         splits_only = not splitter.add_prefix_space
@@ -108,13 +120,13 @@ def _byte_values(backend: tokenizers.Tokenizer) -> dict[str, int]:
     return values
 
 
-def _by_id(backend: tokenizers.Tokenizer, byte_of: dict[str, int] | None) -> tuple[bytes, ...]:
-    vocabulary = backend.get_vocab(with_added_tokens=True)
-    added = backend.get_added_tokens_decoder()
-    pieces = [b""] * (max(vocabulary.values(), default=-1) + 1)
-    for token, index in vocabulary.items():
-        if index in added:  # written as it is, never in byte symbols
-            pieces[index] = b"" if added[index].special else token.encode()
-        else:
-            pieces[index] = token.encode() if byte_of is None else bytes(byte_of[symbol] for symbol in token)
-    return tuple(pieces)
+def _piece(token: str, spelling: Spelling, byte_of: Mapping[str, int]) -> bytes:
+    if spelling.kind == "bytes":
+        known = all(symbol in byte_of for symbol in token)
+        return bytes(byte_of[symbol] for symbol in token) if known else token.encode()
+    if spelling.kind == "words":
+        goes_on = token.startswith(spelling.mark)
+        return token.removeprefix(spelling.mark).encode() if goes_on else f" {token}".encode()
+    if token in byte_of:
+        return bytes([byte_of[token]])
+    return (token.replace(spelling.mark, " ") if spelling.mark else token).encode()

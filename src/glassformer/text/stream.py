@@ -22,6 +22,16 @@ def piece_of(pieces: Sequence[bytes], token: int) -> bytes:
     return pieces[token]
 
 
+def without_lead(data: bytes, lead: bytes) -> bytes:
+    """Return the bytes that begin a text without the space that its tokenizer put in front, if it is there.
+
+    Args:
+        data: The first bytes of a text.
+        lead: What is put before every text; no bytes where nothing is.
+    """
+    return data.removeprefix(lead)
+
+
 class TextStream:
     """The text of one sequence, as far as its bytes so far make it certain.
 
@@ -31,10 +41,12 @@ class TextStream:
 
     Args:
         pieces: The bytes of each token, by id; no bytes for a special token.
+        lead: A space that the tokenizer puts before every text, left out here where it begins the text; or no bytes.
     """
 
-    def __init__(self, pieces: Sequence[bytes]) -> None:
+    def __init__(self, pieces: Sequence[bytes], lead: bytes = b"") -> None:
         self._pieces = pieces
+        self._lead = lead
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def push(self, token: int) -> str:
@@ -43,7 +55,10 @@ class TextStream:
         Raises:
             DataError: The id is not of this vocabulary.
         """
-        return self._decoder.decode(piece_of(self._pieces, token))
+        piece = piece_of(self._pieces, token)
+        if piece and self._lead:
+            piece, self._lead = without_lead(piece, self._lead), b""
+        return self._decoder.decode(piece)
 
     def finish(self) -> str:
         """Return what is still held back; an unfinished character becomes U+FFFD."""
