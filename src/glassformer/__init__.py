@@ -18,6 +18,8 @@ from glassformer.version import __version__
 if TYPE_CHECKING:
     from glassformer.checkpoint.loading import Loaded as Loaded
     from glassformer.checkpoint.loading import load as load
+    from glassformer.checkpoint.convert import convert as convert
+    from glassformer.checkpoint.loading import load_transformer as load_transformer
     from glassformer.checkpoint.native import load_model as load_model
     from glassformer.checkpoint.native import save_model as save_model
     from glassformer.core.cache import KVCache as KVCache
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from glassformer.generation.answer import answer_texts as answer_texts
     from glassformer.generation.config import BeamConfig as BeamConfig
     from glassformer.generation.config import GenerationConfig as GenerationConfig
+    from glassformer.generation.embed import embed_texts as embed_texts
+    from glassformer.generation.fill import fill_masks as fill_masks
     from glassformer.generation.text import beam_texts as beam_texts
     from glassformer.generation.text import generate_text as generate_text
     from glassformer.generation.text import generate_texts as generate_texts
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
 _WHERE = {
     "Loaded": "checkpoint.loading",
     "load": "checkpoint.loading",
+    "convert": "checkpoint.convert",
+    "load_transformer": "checkpoint.loading",
     "load_model": "checkpoint.native",
     "save_model": "checkpoint.native",
     "KVCache": "core.cache",
@@ -61,6 +67,8 @@ _WHERE = {
     "preset": "families.registry",
     "BeamConfig": "generation.config",
     "GenerationConfig": "generation.config",
+    "embed_texts": "generation.embed",
+    "fill_masks": "generation.fill",
     "answer_texts": "generation.answer",
     "beam_texts": "generation.text",
     "generate_text": "generation.text",

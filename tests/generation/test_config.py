@@ -40,6 +40,7 @@ def test_o16_limits_of_the_ranges_are_accepted(settings: dict[str, Any]) -> None
         ({"length_penalty": -0.1}, "length_penalty is -0.1"),
         ({"length_penalty": float("inf")}, "length_penalty is inf"),
         ({"n_best": 0}, "n_best is 0"),
+        ({"beam": 1001}, "beam is 1001: input should be less than or equal to 1000"),
         ({"beam": 2, "n_best": 3}, "n_best is 3, more than the beam of 2; raise beam or lower n_best"),
         ({"max_new_tokens": -1}, "max_new_tokens is -1"),
     ],

@@ -64,3 +64,18 @@ def test_no_character_is_cut_in_two() -> None:
     assert found.sources == [A, END]
     assert found.cut == {"input": (1, 5), "output": (3, 4)}
     assert reading_of(build(), bytes_of(), "山", max_tokens=2).tokens[1:] == bytes_of().encode("山")[:2]
+
+
+@pytest.mark.parametrize(("kind", "labels"), [("encoder_decoder", False), ("decoder", False), ("encoder", True)])
+def test_a_text_longer_than_the_context_says_how_much_fits(kind: str, labels: bool) -> None:
+    arguments = ModelArguments(kind=kind, d_model=16, n_layers=1, n_heads=2, max_positions=4, positions="learned")
+    model = Transformer(arguments.resolve(259, classes=("x", "y") if labels else None)).eval()
+    room = 2 if labels else 3
+    reading_of(model, bytes_of(), "a" * room)
+    with pytest.raises(DataError, match=f"the input has 9 tokens .* room for {room}; .*--max-tokens {room}$"):
+        reading_of(model, bytes_of(), "a" * 9)
+    assert reading_of(model, bytes_of(), "a" * 9, max_tokens=room).cut == {"input": (room, 9)}
+    if kind == "encoder_decoder":
+        with pytest.raises(DataError, match="the output has 4 tokens"):
+            reading_of(model, bytes_of(), "a", "bbbb")
+        assert reading_of(model, bytes_of(), "a", "bbb").tokens == [BEGIN, *[A + 1] * 3]

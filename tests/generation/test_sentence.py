@@ -15,7 +15,7 @@ EOS, A, B = 2, 3, 4
 
 def a_sentence(*, max_new: int = 4, room: int | None = None, **settings: Any) -> Sentence:
     config = BeamConfig(**{"beam": 2, "length_penalty": 1.0, **settings})
-    return Sentence(0, [1, 5], config, eos_id=EOS, max_new=max_new, room=room)
+    return Sentence(0, [1, 5], config, ends=[EOS], max_new=max_new, room=room)
 
 
 def test_ends_are_put_aside_and_the_best_others_live_on() -> None:
@@ -63,7 +63,7 @@ def test_copies_fill_up_and_are_never_chosen() -> None:
 
 
 def test_a_text_has_no_end_token_even_where_that_has_letters() -> None:
-    sentence = Sentence(0, [1], BeamConfig(), eos_id=A, max_new=4, room=None)
+    sentence = Sentence(0, [1], BeamConfig(), ends=[A], max_new=4, room=None)
     sentence.take([(-1.0, 0, B)])
     sentence.take([(-1.0, 0, A)])
     assert [(one.text, one.tokens) for one in sentence.results(Letters(eos=A))] == [("b", (B, A))]

@@ -12,7 +12,7 @@ from glassformer.models.arguments import ModelArguments
 from glassformer.models.transformer import Transformer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz .!"
-POSITIONS = ("none", "sinusoidal", "learned", "rotary")
+POSITIONS = ("none", "sinusoidal", "learned", "rotary", "alibi", "relative")
 
 WIDE = InitRule(kind="normal", std=0.6)
 SEED = 13
@@ -38,6 +38,10 @@ class Letters:
         self.vocab_size, self.bos_id, self.eos_id = vocab_size, bos, eos
         self.pad_id, self.unk_id = 0, None
         self.letters = {id: letter for id, letter in enumerate(LETTERS, 3) if id < vocab_size}
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        return () if self.eos_id is None else (self.eos_id,)
 
     @property
     def prefix(self) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -55,7 +55,8 @@ def fill(model: Transformer, weights: Weights, tensors: Mapping[str, Tensor]) ->
         CheckpointError: They do not fit, in any way; all of it in one message. The model is then partly filled.
     """
     targets = dict(model.named_parameters(remove_duplicate=False))
-    expected = {name for rule in weights.rules for name in rule.theirs} | weights.copies.keys()
+    tensors = _Respelled(weights, tensors)
+    expected = {name for rule in weights.rules for name in rule.theirs} | weights.copies.keys() | weights.unused
     unknown = (name for name in tensors if name not in expected)
     problems = [f"unexpected {name}" for name in unknown if not name.endswith(weights.derived)]
     filled = set()
@@ -70,6 +71,29 @@ def fill(model: Transformer, weights: Weights, tensors: Mapping[str, Tensor]) ->
     problems += [f"nothing fills {name}" for name in dict.fromkeys(names.values()) if name not in reached]
     if problems:
         raise CheckpointError("the tensors do not fit the config:\n  " + "\n  ".join(problems))
+
+
+class _Respelled(Mapping[str, Tensor]):
+    """Tensors by the names of today, and by the name of the original where only its copy is there."""
+
+    def __init__(self, weights: Weights, tensors: Mapping[str, Tensor]) -> None:
+        self.tensors = tensors
+        self.stored = {weights.spelling(name): name for name in tensors}
+        for copy, of in weights.copies.items():
+            if copy in self.stored and of not in self.stored:
+                self.stored[of] = self.stored.pop(copy)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[self.stored[name]]
+
+    def __contains__(self, name: object) -> bool:  # the inherited one would read the tensor
+        return name in self.stored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stored)
+
+    def __len__(self) -> int:
+        return len(self.stored)
 
 
 def _fill(rule: Rule, target: Tensor, tensors: Mapping[str, Tensor]) -> list[str]:
@@ -110,6 +134,7 @@ def to_foreign(model: Transformer, family: Family) -> tuple[dict[str, Any], dict
     for rule in weights.rules:
         for name, tensor in zip(rule.theirs, rule.layout.to_theirs(ours[rule.ours]), strict=True):
             tensors[name] = tensor.contiguous()
+    tensors |= {copy: tensors[weights.copies[copy]].clone() for copy in weights.repeated}
     settings["dtype"] = str(next(iter(ours.values())).dtype).removeprefix("torch.")
     return settings, tensors
 

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from glassformer.checkpoint.native import MODEL_FILE, TOKENIZER_FILE, load_model
-from glassformer.core.errors import CheckpointError
-from glassformer.families.registry import preset
+from glassformer.checkpoint.foreign import from_foreign
+from glassformer.checkpoint.foreign_config import CONFIG_FILE, read_config, read_json_object
+from glassformer.checkpoint.hub import resolve_folder
+from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, load_model
+from glassformer.checkpoint.shards import TensorFolder
+from glassformer.checkpoint.tensors import read_metadata
+from glassformer.core.errors import CheckpointError, GlassformerError
+from glassformer.families.family import Family
+from glassformer.families.registry import family_of, preset
 from glassformer.models.transformer import Transformer
 from glassformer.text.build import byte_tokenizer
+from glassformer.text.foreign import Role, load_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
 PRESET_PREFIX = "preset:"
+
+GENERATION_FILE = "generation_config.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +44,88 @@ class Loaded:
     source: str
 
 
-def load(source: str | Path, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None) -> Loaded:
-    """Return the model and tokenizer of a run folder, a checkpoint folder, or `preset:NAME`.
+@dataclass(frozen=True, eq=False)
+class ForeignFolder:
+    """A local checkpoint folder of the Hugging Face kind.
 
-    A preset is freshly initialised with seed 0 and reads bytes: it has learned nothing, but shows the architecture.
+    Attributes:
+        path: The folder.
+        settings: Its config.json.
+        tensors: Its tensors, read when they are used.
+        family: What it is of.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    tensors: TensorFolder
+    family: Family
+
+    @staticmethod
+    def open(path: Path) -> ForeignFolder:
+        """Return a folder; nothing of its weights is read yet.
+
+        Raises:
+            CheckpointError: It holds no checkpoint, or one that is damaged.
+            UnsupportedError: Its family is not known here.
+        """
+        settings = read_config(path)
+        return ForeignFolder(path, settings, TensorFolder(path), family_of(settings))
+
+    def load(self, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None) -> Transformer:
+        """Return its model, in eval mode.
+
+        Args:
+            device: Where to put the parameters.
+            dtype: Of the parameters; None = as they are stored.
+
+        Raises:
+            CheckpointError: Its settings or tensors do not fit what is known of its family; all of it in one message.
+        """
+        try:
+            return from_foreign(self.family, self.settings, self.tensors.tensors, device=device, dtype=dtype)
+        except GlassformerError as error:
+            raise type(error)(f"{self.path}: {error}") from error
+
+    def tokenizer(self) -> TextTokenizer:
+        """Return its tokenizer; which token begins and ends a text is what its configs say.
+
+        Raises:
+            CheckpointError: There is none, or it is damaged.
+            UnsupportedError: It is of a kind that cannot be used.
+        """
+        return load_tokenizer(self.path, self._roles(), extra_ids=self.family.extra_ids)
+
+    def _roles(self) -> dict[str, Role | None]:
+        """A decoder that reads from an encoder begins with its start token, whatever begins other texts."""
+        generation = self.path / GENERATION_FILE
+        said = (read_json_object(generation) if generation.is_file() else {}) | dict(self.settings)
+        roles: dict[str, Role | None] = {role: said.get(f"{role}_token_id") for role in ("pad", "bos", "eos", "sep")}
+        if said.get("decoder_start_token_id") is not None:
+            roles["bos"] = said["decoder_start_token_id"]
+        return roles
+
+
+def load(
+    source: str | Path,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+    download: bool = False,
+) -> Loaded:
+    """Return the model and tokenizer of a folder, or of `preset:NAME`.
+
+    A folder is a run, a checkpoint of this project, or one of the Hugging Face kind. A preset is freshly initialised
+    with seed 0 and reads bytes: it has learned nothing, but shows the architecture.
 
     Args:
-        source: A folder, or "preset:tiny".
+        source: A folder, or "preset:tiny"; with `download`, also a name on the Hugging Face hub.
         device: Where to put the parameters.
         dtype: What to turn the parameters into; None = as they are stored.
+        download: Whether the network may be used for what is no folder.
 
     Raises:
         CheckpointError: There is no model, it is damaged, or its tokenizer has more entries than its embedding.
+        UnsupportedError: The family of a foreign checkpoint, or its tokenizer, is not known here.
         ConfigError: There is no preset of that name.
     """
     name = str(source)
@@ -53,19 +134,54 @@ def load(source: str | Path, *, device: torch.device | str = "cpu", dtype: torch
         config = preset(name.removeprefix(PRESET_PREFIX)).resolve(tokenizer.vocab_size)
         model = Transformer(config, generator=torch.Generator().manual_seed(0))
         return Loaded(model.to(device=device, dtype=dtype).eval(), tokenizer, name)
-    folder = Path(source)
-    if not folder.is_dir():
-        raise CheckpointError(f"there is no folder {folder}; give a run folder, a checkpoint folder or preset:NAME")
-    if not (folder / MODEL_FILE).is_file():
-        begun = (folder / "config.yaml").is_file()
-        hint = f"; finish the run first: glassformer train --resume {shlex.quote(str(folder))}" if begun else ""
-        raise CheckpointError(f"{folder} holds no {MODEL_FILE}{hint}")
-    model = load_model(folder, device=device)
-    tokenizer = TextTokenizer.load(folder / TOKENIZER_FILE)
+    folder = _folder(name, download=download)
+    if is_foreign(folder):
+        foreign = ForeignFolder.open(folder)
+        tokenizer, model = foreign.tokenizer(), foreign.load(device=device, dtype=dtype)
+    else:
+        model = load_model(folder, device=device).to(dtype=dtype)
+        tokenizer = TextTokenizer.load(folder / TOKENIZER_FILE)
     size = model.config.output_stack.input.vocab_size
     if tokenizer.vocab_size > size:
         raise CheckpointError(
-            f"{folder / TOKENIZER_FILE} has {tokenizer.vocab_size} entries, the model's embedding {size}: "
+            f"the tokenizer of {folder} has {tokenizer.vocab_size} entries, the model's embedding {size}: "
             "they do not belong together"
         )
-    return Loaded(model.to(dtype=dtype), tokenizer, name)
+    return Loaded(model, tokenizer, name)
+
+
+def load_transformer(
+    source: str | Path, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None, download: bool = False
+) -> Transformer:
+    """Return the model alone: as `load`, for those who have no text for it, or a folder without a tokenizer."""
+    name = str(source)
+    if name.startswith(PRESET_PREFIX):
+        return load(name, device=device, dtype=dtype).model
+    folder = _folder(name, download=download)
+    if is_foreign(folder):
+        return ForeignFolder.open(folder).load(device=device, dtype=dtype)
+    return load_model(folder, device=device).to(dtype=dtype)
+
+
+def is_foreign(folder: Path) -> bool:
+    """Return whether a folder holds a checkpoint of the Hugging Face kind.
+
+    Raises:
+        CheckpointError: It holds no checkpoint at all, or a damaged one.
+    """
+    file = folder / MODEL_FILE
+    if file.is_file() and read_metadata(file).get("format") == FORMAT:
+        return False
+    if (folder / CONFIG_FILE).is_file():
+        return True
+    if not file.is_file():
+        begun = (folder / "config.yaml").is_file()
+        hint = f"; finish the run first: glassformer train --resume {shlex.quote(str(folder))}" if begun else ""
+        raise CheckpointError(f"{folder} holds no {MODEL_FILE}{hint}")
+    return False  # a file of another format and nothing that says what it is: its own error says so
+
+
+def _folder(name: str, *, download: bool) -> Path:
+    if not Path(name).is_dir() and not download:
+        raise CheckpointError(f"there is no folder {name}; give a run folder, a checkpoint folder or preset:NAME")
+    return resolve_folder(name, download=download)

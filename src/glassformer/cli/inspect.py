@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.options import Device, Model, Precision, Threads, open_model
-from glassformer.cli.words import given, note
+from glassformer.cli.words import given, is_stream, note
 
 if TYPE_CHECKING:
     from glassformer.checkpoint.loading import Loaded
@@ -65,6 +65,8 @@ def inspect(
     page = HTML if out is None and png is None else out
     if page is not None and page.is_dir():
         raise typer.BadParameter(f"--out {page} is a folder; name a file in it, such as {page / HTML}")
+    if page is not None and is_stream(page):
+        raise typer.BadParameter(f"--out {page} is a pipe or a device; name a file, such as {HTML}")
     for option, folder in (("--png", png), ("--out", page.parent if page else None)):
         if folder is not None:
             ensure_writable(folder, option)

@@ -90,7 +90,8 @@ def translate(
         note(f"{counted(done.unknown, 'token')} unknown to this model")
     unfinished = sum(bool(found) and found[0].stop_reason != "eos" for found in done.found)
     if unfinished:
-        note(f"{counted(unfinished, 'translation')} did not end and was cut; the model may need more training")
+        were = "was" if unfinished == 1 else "were"
+        note(f"{counted(unfinished, 'translation')} did not end and {were} cut; the model may need more training")
 
 
 def _ranked(number: int, found: Sequence[Hypothesis], nbest: int) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.options import Device, Json, Model, Threads, open_model
+from glassformer.cli.options import Device, Json, Model, Threads, open_transformer
 from glassformer.cli.words import echo_json
 
 
@@ -31,11 +31,11 @@ def summary(
     """
     from glassformer.cli.waiting import waiting
 
-    loaded = open_model(model, device, threads, "float32")
+    opened = open_transformer(model, device, threads)
     with waiting("counting"):
         from glassformer.inspection.summary import summarise, table
 
-        found = summarise(loaded.model, length)
+        found = summarise(opened, length)
     if as_json:
         echo_json(found.to_dict())
     else:
@@ -48,7 +48,7 @@ def sites(model: Model, as_json: Json = False, device: Device = "cpu", threads: 
     Each comes with the dimensions of what is there: B rows, T tokens that ask, S tokens that are looked at, D width, H
     heads, K key and value heads, E width of a head, F inner width.
     """
-    found = open_model(model, device, threads, "float32").model.sites()
+    found = open_transformer(model, device, threads).sites()
     if as_json:
         echo_json([{"site": site.name, "shape": site.shape} for site in found])
         return

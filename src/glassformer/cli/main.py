@@ -10,8 +10,8 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from glassformer.cli import folders, lines, look, use, vectors
 from glassformer.cli import inspect as inspecting
-from glassformer.cli import lines, look, use
 from glassformer.cli import train as training
 from glassformer.cli.guard import guarded
 from glassformer.version import __version__
@@ -55,6 +55,9 @@ _verb("predict", lines.predict, 'glassformer predict runs/trec "Who wrote it ?"'
 _verb("generate", use.generate, 'glassformer generate runs/book "The " --temperature 0.8 --stream')
 _verb("score", use.score, "glassformer score runs/first 31415 --target 51413")
 _verb("inspect", inspecting.inspect, "glassformer inspect runs/first 31415 --png pictures")
+_verb("embed", vectors.embed, 'glassformer embed minilm "A sentence." --json')
+_verb("convert", folders.convert, "glassformer convert runs/book book-hf --to hf")
+_verb("verify", folders.verify, "glassformer verify book-hf")
 _verb("summary", look.summary, "glassformer summary preset:paper-base")
 _verb("sites", look.sites, "glassformer sites runs/first")
 

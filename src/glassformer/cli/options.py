@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     import torch
 
     from glassformer.checkpoint.loading import Loaded
+    from glassformer.models.transformer import Transformer
 
 MOST_THREADS = 1024
 """More than any processor has; a request for millions of threads crashes the process."""
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, a checkpoint folder, or preset:NAME.")]
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="A run folder, a checkpoint folder (also of Hugging Face), or preset:NAME."),
+]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for scripts.")]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")]
@@ -56,3 +60,13 @@ def open_model(source: str, device: str, threads: int | None, precision: str) ->
 
         where = place(device, threads)
         return load(source, device=where, dtype=parameter_type(precision, where))
+
+
+def open_transformer(source: str, device: str, threads: int | None) -> Transformer:
+    """Return a model alone, for what needs no text: a folder without a tokenizer will do."""
+    from glassformer.cli.waiting import waiting
+
+    with waiting("loading"):
+        from glassformer.checkpoint.loading import load_transformer
+
+        return load_transformer(source, device=place(device, threads))

@@ -97,7 +97,10 @@ def generate(
     threads: Threads = None,
     precision: Precision = "float32",
 ) -> None:
-    """Write on from a prompt, or answer it with an encoder-decoder."""
+    """Write on from a prompt, answer it with an encoder-decoder, or fill the masks in it with an encoder.
+
+    A masked token is written as the model's own mask token, "[MASK]" or "<mask>".
+    """
     with named_as_options():
         config = _config(
             {
@@ -135,7 +138,9 @@ def generate(
     text = given(prompt)
     loaded = open_model(model, device, threads, precision)
     _note_unknown(loaded, text)
-    if beam > 1:
+    if loaded.model.decoder is None:
+        _fill(loaded, text, probs, as_json)
+    elif beam > 1:
         _search(loaded, text, _beam_config(beam, length_penalty, max_new_tokens, min_new_tokens, cache), as_json)
     elif stream and not as_json and not probs:
         _stream(loaded, text, config)
@@ -218,6 +223,20 @@ def _search(loaded: Loaded, text: str, config: BeamConfig, as_json: bool) -> Non
         return
     typer.echo(best.text)
     _say_why(best.stop_reason, loaded)
+
+
+def _fill(loaded: Loaded, text: str, top: int, as_json: bool) -> None:
+    from glassformer.generation.fill import fill_masks
+
+    filled = fill_masks(loaded, text, max(top, 1))
+    label = loaded.tokenizer.label
+    if as_json:
+        shown = [[{"token": label(i), "id": i, "p": p} for i, p in each] for each in filled.candidates]
+        echo_json({"text": filled.text, "tokens": filled.tokens, "top": shown})
+        return
+    typer.echo(filled.text)
+    for each in filled.candidates if top else ():
+        typer.echo("  " + "  ".join(f"{label(i)} {100 * p:.1f} %" for i, p in each))
 
 
 def _stream(loaded: Loaded, text: str, config: GenerationConfig) -> None:

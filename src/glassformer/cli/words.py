@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
@@ -61,6 +62,8 @@ def _standard_input(in_lines: bool = False) -> str:
     stream: Any = sys.stdin
     if stream is None:
         raise DataError("the text is to come from the standard input, but that is closed; pipe a text in")
+    if stream.isatty():
+        note("reading what is typed; Ctrl-D on an empty line ends it")
     raw = stream.buffer.read()
     try:
         content: str = raw.decode("utf-8-sig")
@@ -89,7 +92,7 @@ def check_output(path: Path | None) -> None:
     Raises:
         CheckpointError: It cannot.
     """
-    if path is None:
+    if path is None or is_stream(path):
         return
     from glassformer.core.files import ensure_writable
 
@@ -98,16 +101,32 @@ def check_output(path: Path | None) -> None:
     ensure_writable(path.parent, "--output")
 
 
+def is_stream(path: Path) -> bool:
+    """True for a pipe or a device, such as /dev/stdout: it is written to, and no file can take its place."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def put_lines(lines: Iterable[str], path: Path | None) -> None:
-    """Write lines to a file, whole or not at all, and say so; or to the standard output."""
+    """Write lines to a file, whole or not at all, and say so; to the standard output; or into a pipe or device.
+
+    Args:
+        lines: Without their breaks.
+        path: A file, compressed if its name ends in `.gz`, as it is read; None = the standard output.
+    """
     if path is None:
         for line in lines:
             typer.echo(line)
         return
-    from glassformer.core.files import write_text
+    from glassformer.core.files import write_atomically
 
     written = [f"{line}\n" for line in lines]
-    write_text(path, "".join(written))
+    content = "".join(written).encode("utf-8")
+    if is_stream(path):
+        path.write_bytes(content)
+        return
+    if path.suffix == ".gz":
+        content = gzip.compress(content, mtime=0)
+    write_atomically(path, lambda partial: _write_bytes(partial, content), len(content))
     typer.echo(f"{path}: {counted(len(written), 'line')}")
 
 
@@ -180,6 +199,10 @@ def metrics_line(metrics: Measured) -> str:
     if len(judging) > len({"loss", "perplexity"}):
         judging.pop("perplexity", None)
     return "  ".join(f"{METRICS[name].label} {spoken(name, value)}" for name, value in judging.items())
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def _sayable(content: Any) -> Any:

@@ -42,6 +42,11 @@ class Tokenizer(Protocol):
     @property
     def eos_id(self) -> int | None: ...
     @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """Every id that ends what is written: `eos_id` first, and others where a model has several."""
+        ...
+
+    @property
     def unk_id(self) -> int | None: ...
 
     @property

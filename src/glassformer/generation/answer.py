@@ -44,8 +44,8 @@ def answer_texts(
     check_model(loaded.model, loaded.tokenizer)
     if loaded.model.encoder is None:
         raise UnsupportedError(
-            "only an encoder-decoder answers a text, and this model is decoder-only; it goes on from one, with"
-            " generate_texts"
+            "only an encoder-decoder answers a text, and this model is decoder-only; it goes on from one: use generate"
+            " (in Python, generate_texts)"
         )
     config = config or BeamConfig(beam=1)
     sources = [source_ids(loaded.tokenizer, text) for text in texts]

@@ -88,7 +88,7 @@ def beam_search(
             index,
             context,
             config,
-            eos_id=tokenizer.eos_id,
+            ends=tokenizer.eos_ids,
             max_new=limits[index],
             room=None if model.max_positions is None else model.max_positions - len(context),
         )
@@ -130,16 +130,18 @@ def _search(
         if cache is not None:
             cache.advance([len(new) for new in unread])
 
-        too_early = [tokenizer.eos_id] if tokenizer.eos_id is not None and step <= config.min_new_tokens else []
+        ends = list(tokenizer.eos_ids)
+        too_early = ends if step <= config.min_new_tokens else []
         logprobs = log_probabilities(logits)[:, : tokenizer.vocab_size]
         logprobs[:, too_early] = -torch.inf
-        values, ids = most_probable(logprobs, config.beam + 1)  # beam that go on, and one that ends
+        n_ends = max(len(ends), 1)
+        values, ids = most_probable(logprobs, config.beam + n_ends)  # beam that go on, and those that end
         if not bool((values[:, 0] > -torch.inf).all()):  # NaN is not, either
             numbers = [sentence.index for sentence, _ in rows]
             require_numbers(logits, step, numbers)
             require_choice(forbid(logits, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
         before = values.new_tensor([prefix.logprob for _, prefix in rows], dtype=torch.float64).view(-1, width)
-        best = best_continuations(before, values, ids, 2 * config.beam)
+        best = best_continuations(before, values, ids, (1 + n_ends) * config.beam)
         for sentence, continuations in zip(sentences, best, strict=True):
             sentence.take(continuations)
 

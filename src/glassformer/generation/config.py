@@ -9,6 +9,9 @@ from pydantic import Field, field_validator, model_validator
 from glassformer.core.errors import ConfigError
 from glassformer.core.settings import Config
 
+MOST_BEAM = 1000
+"""Many times what helps any search; memory and time grow with it."""
+
 
 class GenerationConfig(Config):
     """Settings of one generation; the defaults are greedy, so that the same prompt gives the same text.
@@ -62,7 +65,7 @@ class BeamConfig(Config):
     """Settings of one beam search.
 
     Attributes:
-        beam: How many beginnings of each sentence are followed side by side.
+        beam: How many beginnings of each sentence are followed side by side, 1 to `MOST_BEAM`.
         length_penalty: alpha of log P / n^alpha, from 0 to 10: 0 favours short texts, 1 compares means, more long ones.
         n_best: How many hypotheses each sentence gets, 1 to `beam`.
         max_new_tokens: Tokens a hypothesis may get after its prompt, from 0; the end token counts. With alpha > 0
@@ -73,7 +76,7 @@ class BeamConfig(Config):
             slow, and equal.
     """
 
-    beam: int = Field(5, ge=1)
+    beam: int = Field(5, ge=1, le=MOST_BEAM)
     length_penalty: float = Field(1.0, ge=0, le=10)
     n_best: int = Field(1, ge=1)
     max_new_tokens: int = Field(256, ge=0, lt=2**31)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from glassformer.core.errors import DataError
 from glassformer.generation.config import GenerationConfig
+from glassformer.generation.input_ids import input_ids
 from glassformer.generation.inputs import beginning
 from glassformer.generation.stream import generate
 from glassformer.generation.text import source_ids
@@ -57,7 +58,8 @@ def reading_of(
             one has more. From 1; None = all, and at most `MOST_WRITTEN` to write.
 
     Raises:
-        DataError: There is a target for a model that writes none, or a character that the tokenizer does not know.
+        DataError: There is a target for a model that writes none, a text that is longer than the context, or a
+            character that the tokenizer does not know.
     """
     cut: dict[str, tuple[int, int]] = {}
 
@@ -66,20 +68,26 @@ def reading_of(
         kept = ids if max_tokens is None else _first(tokenizer, ids, max_tokens)
         if len(kept) < len(ids):
             cut[name] = (len(kept), len(ids))
+        stack = model.config.encoder if name == "input" else None
+        limit = (stack or model.config.output_stack).input.positions.max_positions
+        room = None if limit is None else limit - _specials(model, tokenizer, name)
+        if room is not None and len(kept) > room:
+            raise DataError(
+                f"the {name} has {len(kept)} tokens and the model's context has room for {room}; shorten it, or read"
+                f" only its beginning: --max-tokens {room}"
+            )
         return kept
 
     crosses, pools = model.config.kind == "encoder_decoder", model.config.pools
     if target is not None and (pools or not crosses):
         raise DataError("this model reads one text and no target: give it without --target")
     begin, ids = beginning(model, tokenizer), encoded("input", text)
-    if model.decoder is None and tokenizer.has_frame:
-        return Reading(tokenizer.frame(ids).ids, cut=cut)
     source = source_ids(tokenizer, ids)
-    if pools:
+    if pools and model.decoder is not None:  # it reads what an encoder would
         whole = [*begin, *source]
         return Reading(begin, whole, cut=cut) if crosses else Reading(whole, cut=cut)
     if not crosses:
-        return Reading([*begin, *ids] if model.encoder is None else source, cut=cut)
+        return Reading(input_ids(model, tokenizer, ids), cut=cut)
     if target is None:
         config = GenerationConfig(max_new_tokens=min(max_tokens or MOST_WRITTEN, MOST_WRITTEN))
         [own] = generate(model, [[]], config, tokenizer=tokenizer, sources=[source])
@@ -88,6 +96,16 @@ def reading_of(
         output, written = target, source_ids(tokenizer, encoded("output", target))
     whole = [*begin, *written]
     return Reading(whole[:-1], source, whole[1:], output, own=target is None, cut=cut)
+
+
+def _specials(model: Transformer, tokenizer: TextTokenizer, name: str) -> int:
+    """How many special tokens are read along with the "input" or the "output"."""
+    begin, end = len(beginning(model, tokenizer)), len(source_ids(tokenizer, []))
+    if model.decoder is None and tokenizer.has_frame:
+        return len(tokenizer.frame([]).ids)
+    if model.config.pools:
+        return begin + end
+    return end if name == "input" and model.encoder is not None else begin
 
 
 def _first(tokenizer: TextTokenizer, ids: Sequence[int], number: int) -> list[int]:

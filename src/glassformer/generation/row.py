@@ -47,7 +47,7 @@ class Row:
         self.random = torch.Generator().manual_seed(config.seed + index)
         self._n_new = 0
         self._text = ShownText(tokenizer.stream(after=prompt), config.stop)
-        self._config, self._eos_id, self._limit = config, tokenizer.eos_id, limit
+        self._config, self._ends, self._limit = config, tokenizer.eos_ids, limit
 
     @property
     def unread(self) -> list[int]:
@@ -59,7 +59,7 @@ class Row:
         self.context.append(token)
         self.history.append(token)
         self._n_new += 1
-        is_eos = token == self._eos_id
+        is_eos = token in self._ends
         text = "" if is_eos else self._text.push(token)
         reason = self.ends(is_eos=is_eos)
         return (text, None) if reason is None else (text + self._text.finish(), reason)

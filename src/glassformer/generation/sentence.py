@@ -38,7 +38,7 @@ class Sentence:
         index: Its number in the list of prompts, from 0.
         context: What the model sees before everything new: begin token and prompt.
         config: The search's settings.
-        eos_id: The end token, if there is one.
+        ends: The tokens that end a text.
         max_new: Tokens that a hypothesis may get.
         room: Tokens that fit the model's context behind `context`; None = as many as you like.
 
@@ -52,7 +52,7 @@ class Sentence:
         context: Sequence[int],
         config: BeamConfig,
         *,
-        eos_id: int | None,
+        ends: Sequence[int],
         max_new: int,
         room: int | None,
     ) -> None:
@@ -63,7 +63,7 @@ class Sentence:
         self._ended: list[tuple[float, Prefix]] = []
         self._cut: list[Prefix] = []
         self._cut_reason: StopReason = "length" if self.limit == max_new else "context"
-        self._config, self._eos_id = config, eos_id
+        self._config, self._ends = config, frozenset(ends)
         self._cut_at_limit()
 
     def take(self, continuations: Iterable[Continuation]) -> None:
@@ -80,7 +80,7 @@ class Sentence:
             if len(live) == self._config.beam or logprob == -math.inf:
                 break
             prefix = Prefix((*self.live[parent].tokens, token), logprob, parent)
-            if token == self._eos_id:
+            if token in self._ends:
                 insort(self._ended, (self._score(prefix), prefix), key=lambda ended: -ended[0])  # of equals the older
             else:
                 live.append(prefix)

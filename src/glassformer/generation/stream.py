@@ -227,8 +227,7 @@ def _choose(
     """Return the next token of each row."""
     numbers = [row.index for row in rows]
     require_numbers(logits, step, numbers)
-    end = [] if tokenizer.eos_id is None else [tokenizer.eos_id]
-    too_early = end if step <= config.min_new_tokens else []
+    too_early = list(tokenizer.eos_ids) if step <= config.min_new_tokens else []
     scores: Tensor = logits.to(torch.promote_types(logits.dtype, torch.float32))
     scores = penalise(scores, [row.history for row in rows], config.repetition_penalty)
     scores = forbid(scores, vocab_size=tokenizer.vocab_size, tokens=too_early)

@@ -64,8 +64,8 @@ def load_tokenizer(
 
     Args:
         folder: The folder.
-        roles: Which token plays which of `ROLES`, by name or id (of a list the first counts; None or a negative id
-            is no token), as a model's config.json has it. They win over those of tokenizer_config.json and
+        roles: Which token plays which of `ROLES`, by name or id (of a list the first counts, and all of them for "eos";
+            None or a negative id is no token), as a model's config.json has it. They win over those of tokenizer_config.json and
             special_tokens_map.json.
         extra_ids: How many `<extra_id_N>` follow the vocabulary of a spiece.model, the last of them first, where
             tokenizer_config.json does not say it (`extra_ids`). 100 for T5.
@@ -88,7 +88,7 @@ def load_tokenizer(
         playing |= _given(backend, roles or {})
         _mark_special(backend, [*playing.values(), *named.special])
         _frame(backend, file, playing, named.settings)
-        return TextTokenizer(backend, playing)
+        return TextTokenizer(backend, playing, _more_ends(backend, (roles or {}).get("eos")))
     except (CheckpointError, UnsupportedError) as error:
         message = str(error)
         raise type(error)(message if str(folder) in message else f"{folder}: {message}") from error
@@ -180,6 +180,14 @@ def _given(backend: tokenizers.Tokenizer, roles: Mapping[str, Role | None]) -> d
             )
         found[role] = name
     return found
+
+
+def _more_ends(backend: tokenizers.Tokenizer, ends: Role | None) -> list[str]:
+    """Return the names of all but the first of several end tokens."""
+    if not isinstance(ends, list | tuple):
+        return []
+    names = [end if isinstance(end, str) else backend.id_to_token(end) for end in ends[1:]]
+    return [name for name in names if name is not None]
 
 
 def _mark_special(backend: tokenizers.Tokenizer, names: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ ROLES = ("pad", "bos", "eos", "unk", "mask", "cls", "sep")
 
 CONFIG_FILE = "tokenizer_config.json"
 MAP_FILE = "special_tokens_map.json"
+MORE_ENDS = "more_eos_tokens"
+"""Ours alone: tokens that end what is written, besides the one of the role."""
 
 
 def own_roles(backend: tokenizers.Tokenizer) -> dict[str, str]:
@@ -30,13 +32,13 @@ def own_roles(backend: tokenizers.Tokenizer) -> dict[str, str]:
     return {role: name for role, name in zip(ROLES, SPECIALS, strict=False) if name in special}
 
 
-def check_roles(backend: tokenizers.Tokenizer, roles: Mapping[str, str]) -> None:
-    """Make sure that every role is known and its token in the vocabulary.
+def check_roles(backend: tokenizers.Tokenizer, roles: Mapping[str, str], more_ends: Sequence[str] = ()) -> None:
+    """Make sure that every role is known and its token in the vocabulary, and that of every further end.
 
     Raises:
         ConfigError: One is not.
     """
-    for role, name in roles.items():
+    for role, name in [*roles.items(), *(("eos", name) for name in more_ends)]:
         if role not in ROLES:
             raise ConfigError(f"unknown role {role!r} of token {name!r}{did_you_mean(role, ROLES)}")
         if backend.token_to_id(name) is None:
@@ -89,18 +91,20 @@ def known_roles(backend: tokenizers.Tokenizer, roles: Mapping[str, str]) -> dict
     return {role: name for role, name in roles.items() if backend.token_to_id(name) is not None}
 
 
-def read_roles(backend: tokenizers.Tokenizer, folder: Path) -> dict[str, str] | None:
-    """Return the roles that the folder of a tokenizer.json names, or None if no file does.
+def read_roles(backend: tokenizers.Tokenizer, folder: Path) -> tuple[dict[str, str] | None, list[str]]:
+    """Return the roles that the folder of a tokenizer.json names, or None if no file does, and further ends.
 
     Raises:
         CheckpointError: The file is damaged.
     """
     path = folder / CONFIG_FILE
     content = read_object(path)
-    return None if content is None else known_roles(backend, named_roles(content, path))
+    if content is None:
+        return None, []
+    return known_roles(backend, named_roles(content, path)), [token_name(n, path) for n in content.get(MORE_ENDS, [])]
 
 
-def write_roles(roles: Mapping[str, str] | None, folder: Path) -> None:
+def write_roles(roles: Mapping[str, str] | None, folder: Path, more_ends: Sequence[str] = ()) -> None:
     """Write the roles of a tokenizer beside it; None: none are needed, and those of a former one are removed.
 
     Raises:
@@ -110,4 +114,5 @@ def write_roles(roles: Mapping[str, str] | None, folder: Path) -> None:
     if roles is None:
         path.unlink(missing_ok=True)
     else:
-        write_json(path, {f"{role}_token": roles[role] for role in ROLES if role in roles})
+        named: dict[str, Any] = {f"{role}_token": roles[role] for role in ROLES if role in roles}
+        write_json(path, named | ({MORE_ENDS: list(more_ends)} if more_ends else {}))

@@ -42,6 +42,7 @@ class TextTokenizer:
         backend: A tokenizer with a BPE, Unigram or WordPiece model and the decoder that belongs to it, or with the
             words of `word_tokenizer`; it is taken over, its truncation and padding are switched off.
         roles: Names of the tokens that play the `ROLES`; None: those of `SPECIALS` that the vocabulary has.
+        more_ends: Names of further tokens that end what is written, besides that of the role "eos".
 
     Raises:
         UnsupportedError: The library's tokenizer is of another kind.
@@ -49,7 +50,12 @@ class TextTokenizer:
         ConfigError: A role is unknown, or the vocabulary lacks its token.
     """
 
-    def __init__(self, backend: tokenizers.Tokenizer, roles: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        backend: tokenizers.Tokenizer,
+        roles: Mapping[str, str] | None = None,
+        more_ends: Sequence[str] = (),
+    ) -> None:
         backend.no_truncation()
         backend.no_padding()
         settle_scores(backend)
@@ -57,7 +63,8 @@ class TextTokenizer:
         own = own_roles(backend)
         self._roles = dict(own if roles is None else roles)
         self._roles_are_own = self._roles == own
-        check_roles(backend, self._roles)
+        self._more_ends = tuple(more_ends)
+        check_roles(backend, self._roles, self._more_ends)
         self._backend = backend
         self._pieces = token_pieces(backend)
         spelling = spelling_of(backend)
@@ -70,8 +77,10 @@ class TextTokenizer:
         self._symbols_stand_alone = symbols_stand_alone(backend)
         self._words_stand_alone = words_stand_alone(backend)
 
-    def __reduce__(self) -> tuple[type[TextTokenizer], tuple[tokenizers.Tokenizer, dict[str, str]]]:
-        return TextTokenizer, (self._backend, self._roles)
+    def __reduce__(
+        self,
+    ) -> tuple[type[TextTokenizer], tuple[tokenizers.Tokenizer, dict[str, str], tuple[str, ...]]]:
+        return TextTokenizer, (self._backend, self._roles, self._more_ends)
 
     @property
     def vocab_size(self) -> int:
@@ -97,6 +106,12 @@ class TextTokenizer:
     def eos_id(self) -> int | None:
         """The id that ends a sequence, or None."""
         return self._id("eos")
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """Every id that ends what is written: `eos_id` first, and others where a model has several."""
+        ends = [self.eos_id, *map(self._backend.token_to_id, self._more_ends)]
+        return tuple(dict.fromkeys(index for index in ends if index is not None))
 
     @property
     def unk_id(self) -> int | None:
@@ -230,7 +245,8 @@ class TextTokenizer:
             CheckpointError: The disk is full or the folder cannot be written.
         """
         write_text(Path(path), self._backend.to_str(pretty=True))
-        write_roles(None if self._roles_are_own else self._roles, Path(path).parent)
+        own = self._roles_are_own and not self._more_ends
+        write_roles(None if own else self._roles, Path(path).parent, self._more_ends)
 
     @classmethod
     def load(cls, path: str | Path) -> TextTokenizer:
@@ -242,7 +258,7 @@ class TextTokenizer:
         """
         backend = read_backend(Path(path))
         try:
-            return cls(backend, read_roles(backend, Path(path).parent))
+            return cls(backend, *read_roles(backend, Path(path).parent))
         except (CheckpointError, UnsupportedError) as error:
             raise type(error)(f"{path}: {error}") from error
 

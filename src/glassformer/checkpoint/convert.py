@@ -1,0 +1,132 @@
+"""Checkpoints from one format to the other: this project's, and that of the reference library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import torch
+
+from glassformer.checkpoint.foreign import to_foreign
+from glassformer.checkpoint.foreign_folder import write_folder
+from glassformer.checkpoint.loading import ForeignFolder, is_foreign, load_transformer
+from glassformer.checkpoint.native import MODEL_FILE, TOKENIZER_FILE, save_model
+from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.core.files import ensure_writable
+from glassformer.families.family import Family
+from glassformer.families.registry import FAMILIES, family_named
+from glassformer.models.transformer import Transformer
+from glassformer.text.foreign import holds_tokenizer
+from glassformer.text.tokenizer import TextTokenizer
+
+Format = Literal["hf", "glassformer"]
+
+
+def convert(
+    source: Path,
+    target: Path,
+    to: Format | None = None,
+    *,
+    family: str | None = None,
+    dtype: torch.dtype | None = None,
+    overwrite: bool = False,
+) -> tuple[Format, str]:
+    """Write a checkpoint in another format; no number changes unless another type is asked for.
+
+    Args:
+        source: A run folder, a checkpoint of this project, or a folder of the Hugging Face kind.
+        target: Where to write.
+        to: "hf" = a folder that the reference library loads, "glassformer" = ours; None = the other one than it is.
+        family: As what to write a model of ours for the reference library; None = the first that can hold it.
+        dtype: Of the written numbers; None = as they are stored.
+        overwrite: Whether the target may hold something already.
+
+    Returns:
+        The format, and the family, or the kind of model, that was written.
+
+    Raises:
+        CheckpointError: The source is no checkpoint or damaged, or the target cannot be written.
+        UnsupportedError: No family can hold the model; the message says what differs.
+        ConfigError: There is no such family.
+    """
+    foreign = ForeignFolder.open(source) if is_foreign(source) else None
+    form: Format = to or ("hf" if foreign is None else "glassformer")
+    if target.resolve() == source.resolve():
+        raise CheckpointError(f"{target} is the source itself; choose another folder")
+    model = load_transformer(source) if foreign is None else foreign.load()
+    model = model.to(dtype=dtype)
+    tokenizer = _tokenizer(source, foreign)
+    if form == "glassformer":
+        _write_ours(model, tokenizer, target, overwrite=overwrite)
+        return form, model.config.kind
+    if family is None and foreign is not None:
+        family = foreign.family.name
+    chosen = family_for(model) if family is None else family_named(family)
+    settings, tensors = to_foreign(model, chosen)
+    settings |= {} if tokenizer is None else _token_ids(tokenizer, model)
+    settings |= {} if foreign is None else _said_of_tokens(foreign.settings)
+    settings = {name: value for name, value in settings.items() if value is not None or not name.endswith("_token_id")}
+    texts = {} if tokenizer is None else _tokenizer_files(tokenizer)
+    write_folder(target, tensors, settings, texts, overwrite=overwrite)
+    return form, chosen.name
+
+
+def family_for(model: Transformer) -> Family:
+    """Return the first family whose checkpoints can hold a model.
+
+    Raises:
+        UnsupportedError: None can; the message says for each what differs.
+    """
+    refused = []
+    for family in FAMILIES:
+        try:
+            family.write(model.config)
+        except UnsupportedError as error:
+            refused.append(str(error))
+        else:
+            return family
+    raise UnsupportedError("no family known to the reference library can hold this model:\n" + "\n".join(refused))
+
+
+def _tokenizer(source: Path, foreign: ForeignFolder | None) -> TextTokenizer | None:
+    """The tokenizer that is there; a folder that has none is converted without."""
+    if foreign is not None:
+        return foreign.tokenizer() if holds_tokenizer(source) else None
+    file = source / TOKENIZER_FILE
+    return TextTokenizer.load(file) if file.is_file() else None
+
+
+def _write_ours(model: Transformer, tokenizer: TextTokenizer | None, target: Path, *, overwrite: bool) -> None:
+    if target.is_dir() and any(target.iterdir()) and not overwrite:
+        raise CheckpointError(f"{target} is not empty; choose another folder, or ask for overwriting")
+    ensure_writable(target)
+    if tokenizer is not None:
+        tokenizer.save(target / TOKENIZER_FILE)
+    save_model(model, target / MODEL_FILE)  # last: a folder without it is an unfinished one
+
+
+def _token_ids(tokenizer: TextTokenizer, model: Transformer) -> dict[str, Any]:
+    """What the reference library reads of a vocabulary in config.json."""
+    ids = {"bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id, "pad_token_id": tokenizer.pad_id}
+    if model.config.kind == "encoder_decoder":
+        ids["decoder_start_token_id"] = tokenizer.bos_id
+    return ids
+
+
+def _said_of_tokens(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a foreign config said of its tokens stays as it was said."""
+    return {name: value for name, value in settings.items() if name.endswith("_token_id")}
+
+
+def _tokenizer_files(tokenizer: TextTokenizer) -> dict[str, str]:
+    """tokenizer.json, and beside it what the reference library wants to be told."""
+    with TemporaryDirectory() as folder:
+        tokenizer.save(Path(folder) / TOKENIZER_FILE)
+        files = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir())}
+    told: dict[str, Any] = json.loads(files.get("tokenizer_config.json", "{}"))
+    told |= {"tokenizer_class": "PreTrainedTokenizerFast"}
+    told |= {f"{role}_token": name for role, name in tokenizer.roles.items()}
+    return files | {"tokenizer_config.json": json.dumps(told, indent=2, ensure_ascii=False) + "\n"}

@@ -1,0 +1,82 @@
+"""`convert` and `verify`: other people's checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from glassformer.cli.options import Json, Threads, place
+from glassformer.cli.words import echo_json, note, quoted
+
+
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SRC", help="A run folder, a checkpoint folder, or one of the Hugging Face kind."),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="The folder to write.")],
+    to: Annotated[
+        Literal["hf", "glassformer"] | None,
+        typer.Option(help="The format to write; the other one than SRC has when not given.", show_default=False),
+    ] = None,
+    family: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="As what to write a model for the reference library.", show_default=False),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that holds something.")] = False,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch SRC from the Hugging Face hub if it is no folder.")
+    ] = False,
+) -> None:
+    """Write a checkpoint in another format: that of the reference library, or ours.
+
+    No number changes: what is written and read again is the same to the last bit.
+    """
+    from glassformer.cli.waiting import waiting
+
+    with waiting("converting"):
+        from glassformer.checkpoint.convert import convert as convert_folder
+        from glassformer.checkpoint.hub import resolve_folder
+
+        written, kind = convert_folder(
+            resolve_folder(source, download=download), target, to, family=family, overwrite=overwrite
+        )
+    typer.echo(f"{target} holds {'a ' + kind + ' model for the reference library' if written == 'hf' else kind}")
+    if written == "hf":
+        typer.echo(f"prove it: glassformer verify {quoted(target)}")
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A checkpoint folder of the Hugging Face kind.")],
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the token ids.")] = 0,
+    as_json: Json = False,
+    threads: Threads = None,
+) -> None:
+    """Compare a checkpoint as it is loaded here with what the reference library makes of it.
+
+    Both get the same padded batch of random token ids. Compared are what comes out and the output of every sublayer,
+    in float32 and in float64. Ends with 0 only if all of it agrees; verification.json has the numbers.
+    """
+    from glassformer.cli.waiting import waiting
+    from glassformer.core.errors import CheckpointError
+
+    place("cpu", threads)
+    with waiting("loading") as advanced:
+        from glassformer.checkpoint.loading import ForeignFolder
+        from glassformer.checkpoint.verify import verify as verify_model
+        from glassformer.checkpoint.verify import write_report
+
+        found = verify_model(ForeignFolder.open(folder), seed=seed, advanced=advanced)
+        try:
+            write_report(found, folder)
+        except CheckpointError as error:
+            note(f"verification.json is not written: {error}")
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        for line in found.lines():
+            typer.echo(line)
+    if not found.equal:
+        raise typer.Exit(1)
