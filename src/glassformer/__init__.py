@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from glassformer.checkpoint.loading import load_transformer as load_transformer
     from glassformer.checkpoint.native import load_model as load_model
     from glassformer.checkpoint.native import save_model as save_model
+    from glassformer.checkpoint.torch_modules import from_torch as from_torch
+    from glassformer.checkpoint.torch_modules import load_torch as load_torch
+    from glassformer.checkpoint.torch_modules import torch_state as torch_state
     from glassformer.core.cache import KVCache as KVCache
     from glassformer.core.call import Memory as Memory
     from glassformer.core.config import TransformerConfig as TransformerConfig
@@ -56,6 +59,9 @@ _WHERE = {
     "load_transformer": "checkpoint.loading",
     "load_model": "checkpoint.native",
     "save_model": "checkpoint.native",
+    "from_torch": "checkpoint.torch_modules",
+    "load_torch": "checkpoint.torch_modules",
+    "torch_state": "checkpoint.torch_modules",
     "KVCache": "core.cache",
     "Memory": "core.call",
     "TransformerConfig": "core.config",

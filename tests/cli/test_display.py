@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -44,7 +45,7 @@ def shown(live: LiveDisplay) -> list[str]:
 def trainer(step: int = 0, max_steps: int = 1000) -> Trainer:
     fake: Any = SimpleNamespace(
         config=SimpleNamespace(max_steps=max_steps, select_by="loss"),
-        progress=SimpleNamespace(step=step),
+        progress=SimpleNamespace(step=step, seconds=0.0),
         unit="tokens",
     )
     return cast(Trainer, fake)
@@ -54,7 +55,7 @@ def halfway(console: Console, layers: int = 4) -> LiveDisplay:
     """A display in the middle of a run."""
     live = LiveDisplay(console)
     live.live.auto_refresh = False
-    live.bar.update(live.task, total=1000, completed=500)
+    live.bar.update(live.task, total=1000, completed=500, per_update=0.13, at=time.perf_counter())
     live.logged(trainer(500), Interval(500, 1.23456, 1e-3, 0.5, 12_345.6, 65.0))
     live.norms(trainer(500), 500, {f"decoder.blocks.{n}": 1.0 + n for n in range(layers)})
     live.evaluated(trainer(500), "valid", {"loss": 1.5, "perplexity": 4.4817, "exact_match": 0.25}, True)
@@ -117,6 +118,26 @@ def test_bar_moves_while_no_numbers_are_due() -> None:
     lines = shown(live)
     live.close()
     assert "501/1,000" in lines[0]
+    assert "1.2346" in "".join(lines), "the numbers are those of the last interval"
+
+
+def test_first_update_already_has_a_loss_and_a_time_left() -> None:
+    live = LiveDisplay(terminal())
+    live.live.auto_refresh = False
+    live.bar.update(live.task, total=1000)
+    live.updated(trainer(), Update(1, 4.5, 1e-3, 0.5, 64, 0.1))
+    lines = " ".join(shown(live))
+    live.close()
+    assert " left" in lines
+    assert re.search(r"\b1 +4\.5000 ", lines), "which update, and its loss"
+
+
+def test_bars_of_layers_say_what_they_are() -> None:
+    live = halfway(terminal())
+    lines = shown(live)
+    live.close()
+    [caption] = [number for number, line in enumerate(lines) if "residual stream" in line and "root mean square" in line]
+    assert lines[caption + 1].startswith("decoder 0")
 
 
 def test_terminal_without_unicode_gets_plain_characters() -> None:

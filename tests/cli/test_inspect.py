@@ -185,6 +185,6 @@ def test_inspect_names_the_option_of_a_folder_that_cannot_be_written() -> None:
 
 
 def test_inspect_refuses_a_text_that_does_not_fit(text_run: Path) -> None:
-    refused(call("inspect", text_run, "The fox " * 10), "tokens are more than the context of 16")
+    refused(call("inspect", text_run, "The fox " * 10), "context has room for 16", "--max-tokens 16")
     if load(text_run).tokenizer.bos_id is None:
         refused(call("inspect", text_run, ""), "the text is empty")

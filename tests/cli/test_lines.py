@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +43,7 @@ def test_what_is_said_before_and_after_training_is_aligned(pairs: tuple[Path, Pa
     assert names[:6] == ["run", "model", "training", "device", "expect", "loss"]
     assert "training 2 updates, batches of 60 tokens, 4 batches an epoch" in named
     assert names[-5:] == ["trained", "kept", "valid", "test", "run"]
-    assert "kept     update 2, the best BLEU, mean of updates 2 to 2" in named
+    assert "kept     update 2, the best BLEU, weights averaged over updates 2 to 2" in named
 
 
 # --- translate
@@ -108,7 +111,7 @@ def test_translate_writes_a_file_whole_or_not_at_all(translation_run: Path, monk
 def test_translate_of_a_text_with_a_line_break_stays_one_line(
     translation_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glassformer.text.tokenizer.TextTokenizer.decode", lambda self, ids: "a\r\nb\nc")
+    monkeypatch.setattr("glassformer.text.tokenizer.TextTokenizer.decode", lambda self, ids, after=(): "a\r\nb\nc")
     assert call("translate", translation_run, typed="rot\nblau\n").stdout == "a b c\na b c\n"
     ranked = call("translate", translation_run, "--nbest", "2", typed="rot").stdout.splitlines()
     assert [line.split("\t")[2] for line in ranked] == ["a b c", "a b c"]
@@ -139,6 +142,7 @@ def test_translate_takes_another_beam_and_length_penalty(translation_run: Path) 
     ("options", "words", "code"),
     [
         (["--beam", "0"], "--beam", 2),
+        (["--beam", "100000"], "--beam is 100000: input should be less than or equal to 1000", 2),
         (["--beam", "2", "--nbest", "3"], "--nbest is 3, more than the beam of 2; raise beam or lower --nbest", 2),
         (["--length-penalty", "-1"], "--length-penalty is -1.0", 2),
         (["--over-long", "cat"], "'cat' is no way with lines that are too long; did you mean 'cut'?", 1),
@@ -169,7 +173,7 @@ def test_translate_says_what_it_does_not_know(translation_run: Path) -> None:
 
 def test_translate_refuses_a_model_that_cannot(text_run: Path, label_run: Path) -> None:
     for typed in ("a text\n", ""):
-        refused(call("translate", text_run, typed=typed), "only an encoder-decoder answers a text")
+        refused(call("translate", text_run, typed=typed), "only an encoder-decoder answers a text", "use generate")
     refused(call("translate", label_run, typed="who 3\n"), "this model labels texts and cannot write; use predict")
 
 
@@ -280,3 +284,31 @@ def test_inspect_of_a_model_that_labels(label_run: Path, match_run: Path) -> Non
         result = call("inspect", run, text, "--out", "page.html")
         assert (result.exit_code, result.stdout) == (0, "page.html\n")
     refused(call("inspect", label_run, "who", "--target", "x"), "this model reads one text and no target")
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(translation_run: Path) -> None:
+    plain = call("translate", translation_run, typed="rot\n").stdout
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        written = call("translate", translation_run, "--output", "pipe", typed="rot\n")
+        assert (written.exit_code, written.output) == (0, "")
+        assert os.read(reader, 1000).decode() == plain
+    finally:
+        os.close(reader)
+    assert Path("pipe").is_fifo()
+    refused(call("inspect", translation_run, "rot", "--out", "pipe"), "pipe is a pipe or a device", code=2)
+
+
+def test_a_compressed_output_can_be_read_again(translation_run: Path) -> None:
+    plain = call("translate", translation_run, typed="rot\n\nblau\n").stdout
+    call("translate", translation_run, "--output", "out.gz", typed="rot\n\nblau\n")
+    assert gzip.decompress(Path("out.gz").read_bytes()).decode() == plain
+
+
+def test_one_translation_was_cut_and_two_were(translation_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = answer_texts(load(translation_run), ["rot"])
+    cut = [replace(found[0][0], stop_reason="length")]
+    monkeypatch.setattr("glassformer.generation.lines.answer_texts", lambda loaded, texts, *a, **k: [cut] * len(texts))
+    assert "1 translation did not end and was cut" in call("translate", translation_run, typed="rot\n").stderr
+    assert "2 translations did not end and were cut" in call("translate", translation_run, typed="a\nb\n").stderr

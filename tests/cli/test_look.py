@@ -12,9 +12,20 @@ from .calling import call, refused
 
 
 def test_summary_prints_the_table(text_run: Path) -> None:
-    assert call("summary", text_run).stdout == table(summarise(load(text_run).model)) + "\n"
+    model = load(text_run).model
+    first = f"{text_run}: decoder, vocabulary {model.config.output_stack.input.vocab_size}\n\n"
+    assert call("summary", text_run).stdout == first + table(summarise(model)) + "\n"
     assert "FLOPs of one forward pass over 16 tokens" in call("summary", text_run).stdout, "all that fit"
     assert "FLOPs of one forward pass over 8 tokens" in call("summary", text_run, "--length", "8").stdout
+
+
+def test_summary_says_the_vocabulary_of_a_preset_and_takes_another(text_run: Path) -> None:
+    said = call("summary", "preset:tiny").stdout.splitlines()[0]
+    assert said == "preset:tiny: encoder-decoder, vocabulary 259 (bytes; another one: --vocab N)"
+    found = call("summary", "preset:tiny", "--vocab", "1000").stdout
+    assert found.splitlines()[0] == "preset:tiny: encoder-decoder, vocabulary 1,000"
+    refused(call("summary", text_run, "--vocab", "1000"), "has its own vocabulary; --vocab is for presets", code=2)
+    refused(call("summary", "preset:tini", "--vocab", "1000"), "did you mean 'tiny'")
 
 
 def test_summary_as_json(text_run: Path) -> None:

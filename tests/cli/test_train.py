@@ -417,7 +417,7 @@ def test_resume_of_a_run_with_a_damaged_config_names_the_file(
     for bad, words in (
         (b"task: [", "config.yaml is not readable YAML"),
         (b"\xff\xfe\x00", "config.yaml is not UTF-8"),
-        (good.replace(b"max_steps", b"max_stepz"), "training.max_stepz is not a setting; did you mean 'max_steps'?"),
+        (good.replace(b"max_steps", b"max_stepz"), "config.yaml: training.max_stepz is not a setting; did you mean"),
     ):
         config.write_bytes(bad)
         refused(call("train", "--resume", config.parent), words)

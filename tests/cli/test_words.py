@@ -108,3 +108,13 @@ def test_a_wrong_byte_of_the_standard_input_is_found_behind_a_byte_order_mark(mo
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(mark + b"a\r\nb\rc\xff")))
         with pytest.raises(DataError, match=f"byte 0xFF in line 3, at offset {len(mark) + 6}"):
             given_lines(None)
+
+
+def test_whoever_has_to_type_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(b"rot\n")))
+    assert given_lines(None) == ["rot"]
+    assert capsys.readouterr().err == "note: reading what is typed; Ctrl-D on an empty line ends it\n"

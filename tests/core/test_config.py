@@ -65,6 +65,42 @@ def test_unknown_setting_from_python_names_the_nearest():
         NormConfig(ep=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("scaling", "lines"),
+    [
+        ({"kind": "ntk"}, ["kind is 'ntk'; it must be 'linear', 'llama3' or 'yarn'"]),
+        ({"kind": ["yarn"]}, ["kind is ['yarn']; it must be 'linear', 'llama3' or 'yarn'"]),
+        ({"factor": "3"}, ["kind is missing; it must be 'linear', 'llama3' or 'yarn'"]),
+        (
+            {"factr": "3"},
+            [
+                "kind is missing; it must be 'linear', 'llama3' or 'yarn'",
+                "factr is not a setting; did you mean 'factor'?",
+            ],
+        ),
+        (
+            {"kind": "linear", "factr": "3"},
+            ["factor is missing", "factr is not a setting; did you mean 'factor'?"],
+        ),
+        ({"kind": "linear", "factor": "x"}, ["factor is 'x': input should be a valid number"]),
+    ],
+)
+def test_settings_of_several_kinds_are_explained_by_their_kind(scaling, lines):
+    with pytest.raises(ConfigError) as error:
+        RotaryConfig.parse({"scaling": scaling}, "model.rotary")
+    told = str(error.value).splitlines()
+    assert len(told) == len(lines)
+    for line, expected in zip(told, lines, strict=True):
+        assert line.startswith(f"model.rotary.scaling.{expected}")
+
+
+def test_word_in_place_of_settings_of_several_kinds_is_explained():
+    with pytest.raises(ConfigError, match=r"^scaling is 'yarn', but it holds settings of its own: set scaling.KEY"):
+        RotaryConfig.parse({"scaling": "yarn"})
+    with pytest.raises(ConfigError, match=r"^position_bias.kind is 'x'; it must be 'relative' or 'alibi'"):
+        StackConfig.parse(a_stack().model_dump() | {"position_bias": {"kind": "x"}})
+
+
 def test_where_is_put_before_every_name():
     with pytest.raises(ConfigError, match=r"^training.norm.knd is not a setting"):
         NormConfig.parse({"knd": "layer"}, "training.norm")

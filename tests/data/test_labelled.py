@@ -66,3 +66,7 @@ def test_label_ids_name_an_unknown_label_its_line_and_the_known_ones() -> None:
 def test_of_many_labels_a_message_names_some() -> None:
     assert listed(("a", "b")) == "a, b"
     assert listed([str(n) for n in range(150)]).endswith(", 18, 19 and 130 more")
+
+
+def test_of_a_long_label_a_message_shows_the_beginning_on_one_line() -> None:
+    assert listed(("a\nb", "x" * 41, "y" * 40)) == f"a b, {'x' * 37}..., {'y' * 40}"

@@ -173,3 +173,12 @@ def test_line_numbers_names_ten_and_counts_the_rest() -> None:
 def test_default_text_is_long_and_the_same_again() -> None:
     assert len(default_text()) > 300_000
     assert default_text() == default_text()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-32-be"])
+def test_o35_wide_characters_without_a_mark_are_no_utf_8(tmp_path: Path, encoding: str) -> None:
+    path = file(tmp_path, "ein Text\n".encode(encoding))
+    with pytest.raises(DataError, match=r"text.txt holds \d+ NUL characters among \d+: .* task.encoding=NAME"):
+        read_text(path)
+    assert read_text(path, encoding=encoding).text == "ein Text\n"
+    assert read_text(file(tmp_path, b"one \0 among many")).text == "one \0 among many"

@@ -152,3 +152,11 @@ def test_read_table_reads_public_data_sets() -> None:
     assert (len(reviews.rows), {label for label, _ in reviews.rows}) == (1200, {"0", "1"})
     houses = read_table(folder / "tabular" / "california_housing.csv.gz", ["target", "MedInc"], header=None)
     assert (len(houses.rows), houses.rows[0]) == (20640, ("4.526", "8.3252"))
+
+
+def test_read_table_of_one_column_asks_for_the_separator(tmp_path: Path) -> None:
+    path = file(tmp_path, "label;text\na;b\n", "x.csv")
+    for columns in (["label", "text"], [0, 1]):
+        with pytest.raises(DataError, match=r"the first line is one column only; does task.separator say") as error:
+            read_table(path, columns, header=None)
+        assert "did you mean" not in str(error.value)

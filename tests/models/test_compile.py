@@ -45,8 +45,10 @@ class Pooled(nn.Module):
         {"kind": "decoder", "positions": "rotary", "norm_place": "pre", "norm": "rms", "gated": True, "n_kv_heads": 1},
         {"kind": "decoder", "positions": "learned", "max_positions": 16, "attention": {"kernel": "reference"}},
         {"kind": "encoder_decoder", "attention": {"window": 2}},
+        {"kind": "decoder", "positions": "alibi"},
+        {"kind": "encoder_decoder", "positions": "relative"},
     ],
-    ids=["rotary", "learned-reference", "encoder_decoder-window"],
+    ids=["rotary", "learned-reference", "encoder_decoder-window", "alibi", "encoder_decoder-relative"],
 )
 def test_compiled_forward_equals_eager(tiny, arguments):
     """One graph plain, one more for padded and packed together, one more for each set of sites on a tape."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.core.call import Memory
-from glassformer.core.config import FeedForwardConfig, NormConfig, RotaryConfig
+from glassformer.core.config import FeedForwardConfig, NormConfig, RelativeBiasConfig, RotaryConfig
 from glassformer.core.places import Places
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
@@ -30,6 +30,7 @@ GRID = [
             "kind": kind,
             "positions": positions,
             "max_positions": 16,
+            "relative": RelativeBiasConfig(n_buckets=8, max_distance=7),
             "norm_place": place,
             "norm": "layer" if place == "post" else "rms",
             "gated": place == "pre",
@@ -39,7 +40,7 @@ GRID = [
         id=f"{kind}-{positions}-{place}-{kernel}-{kv_heads}kv-window_{window}",
     )
     for kind in ("decoder", "encoder_decoder")
-    for positions in ("none", "sinusoidal", "learned", "rotary")
+    for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "relative")
     for place in ("post", "pre")
     for kernel in ("reference", "sdpa")
     for kv_heads in (2, 1)

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from glassformer.checkpoint.torch_modules import load_torch
 from glassformer.core.call import Call
 from glassformer.core.config import AttentionConfig, BlockConfig, FeedForwardConfig
 from glassformer.core.mask import Mask
 from glassformer.core.places import Places
-from glassformer.parts.attention import Attention
 from glassformer.parts.block import Block
 
 D, HEADS, D_FF = 16, 4, 24
@@ -36,34 +36,6 @@ def torchs(kind: type[nn.Module], activation: str, norm_first: bool) -> nn.Modul
     return layer
 
 
-def copy_linear(ours: nn.Linear, weight: Tensor, bias: Tensor) -> None:
-    ours.weight.copy_(weight)
-    ours.bias.copy_(bias)
-
-
-def copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
-    weight, bias = theirs.in_proj_weight, theirs.in_proj_bias
-    if ours.cross:
-        copy_linear(ours.q, weight[:D], bias[:D])
-        copy_linear(ours.kv, weight[D:], bias[D:])
-    else:
-        copy_linear(ours.qkv, weight, bias)
-    copy_linear(ours.output, theirs.out_proj.weight, theirs.out_proj.bias)
-
-
-@torch.no_grad()
-def copy_block(ours: Block, theirs: nn.Module) -> None:
-    copy_attention(ours.attention, theirs.self_attn)
-    norms = [ours.attention_norm, ours.feed_forward_norm]
-    if ours.cross_attention is not None:
-        copy_attention(ours.cross_attention, theirs.multihead_attn)
-        norms.insert(1, ours.cross_attention_norm)
-    copy_linear(ours.feed_forward.inner, theirs.linear1.weight, theirs.linear1.bias)
-    copy_linear(ours.feed_forward.output, theirs.linear2.weight, theirs.linear2.bias)
-    for number, norm in enumerate(norms, start=1):
-        norm.load_state_dict(getattr(theirs, f"norm{number}").state_dict())
-
-
 def assert_real_rows_equal(ours: Tensor, theirs: Tensor) -> None:
     for row, length in enumerate(LENGTHS):
         torch.testing.assert_close(ours[row, :length], theirs[row, :length], atol=1e-9, rtol=1e-9)
@@ -75,7 +47,7 @@ def assert_real_rows_equal(ours: Tensor, theirs: Tensor) -> None:
 def test_encoder_layer_is_torchs(activation, norm_first, causal):
     theirs = torchs(nn.TransformerEncoderLayer, activation, norm_first)
     ours = a_block(activation, norm_first, cross=False)
-    copy_block(ours, theirs)
+    load_torch(ours, theirs.state_dict())
     x = torch.randn(2, 5, D, dtype=torch.float64)
     places = Places.from_lengths(LENGTHS)
     hidden = ~torch.ones(5, 5, dtype=torch.bool).tril() if causal else None
@@ -90,7 +62,7 @@ def test_encoder_layer_is_torchs(activation, norm_first, causal):
 def test_decoder_layer_is_torchs(activation, norm_first):
     theirs = torchs(nn.TransformerDecoderLayer, activation, norm_first)
     ours = a_block(activation, norm_first, cross=True)
-    copy_block(ours, theirs)
+    load_torch(ours, theirs.state_dict())
     x, memory = torch.randn(2, 5, D, dtype=torch.float64), torch.randn(2, 7, D, dtype=torch.float64)
     places, source = Places.from_lengths(LENGTHS), Places.from_lengths([2, 7])
     expected = theirs(
@@ -106,7 +78,7 @@ def test_decoder_layer_is_torchs(activation, norm_first):
 def test_gradients_are_torchs():
     theirs = torchs(nn.TransformerEncoderLayer, "gelu", True)
     ours = a_block("gelu", True, cross=False)
-    copy_block(ours, theirs)
+    load_torch(ours, theirs.state_dict())
     x = torch.randn(2, 5, D, dtype=torch.float64)
     ours(x, Call(Places.full(5)).at(0)).square().sum().backward()
     theirs(x).square().sum().backward()

@@ -101,6 +101,8 @@ ARCHITECTURES = [
     {"kind": "decoder", "positions": "rotary", "norm_place": "pre", "norm": "rms", "gated": True, "n_kv_heads": 1},
     {"kind": "encoder_decoder"},
     {"kind": "decoder", "attention": {"window": 3}},
+    {"kind": "decoder", "positions": "alibi", "norm_place": "pre"},
+    {"kind": "encoder_decoder", "positions": "relative", "norm_place": "pre", "attention": {"scale": "none"}},
 ]
 
 

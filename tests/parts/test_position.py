@@ -4,10 +4,9 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from glassformer.core.config import PositionConfig, RotaryConfig
+from glassformer.core.config import PositionConfig
+from glassformer.core.errors import DataError
 from glassformer.core.places import Places
 from glassformer.parts.position import (
     Learned,
@@ -16,7 +15,6 @@ from glassformer.parts.position import (
     frequencies,
     sinusoid,
 )
-from glassformer.parts.rotary import rotary_angles, rotate
 
 
 def test_sinusoid_is_the_papers_formula():
@@ -85,66 +83,48 @@ def test_learned_positions_are_rows_of_a_table():
     assert part(Places.full(2), torch.float64).dtype == torch.float64
 
 
+def test_learned_positions_begin_after_their_offset():
+    """Two rows before that of position 0 are stored and never read: no number depends on them."""
+    part = Learned(4, 3, offset=2)
+    assert part.weight.shape == (6, 3)
+    with torch.no_grad():
+        part.weight.copy_(torch.arange(18.0).reshape(6, 3))
+    got = part(Places.from_lengths([2, 4], side="left"))
+    assert got[0, 2:, 0].tolist() == [6, 9]
+    assert got[1, :, 0].tolist() == [6, 9, 12, 15]
+    got.sum().backward()
+    assert part.weight.grad[:2].eq(0).all()
+    assert part.weight.grad[2:].ne(0).all()
+
+
+def test_table_with_an_offset_has_places_for_max_positions(tiny):
+    model = tiny(positions="learned", max_positions=4, position_offset=2)
+    assert model.max_positions == 4
+    assert model(torch.tensor([[5, 6, 7, 8]])).isfinite().all()
+    with pytest.raises(DataError, match="5 tokens are more than the context of 4"):
+        model(torch.tensor([[5, 6, 7, 8, 9]]))
+
+
+@pytest.mark.parametrize("d", [4, 5, 8])
+def test_halves_are_the_same_numbers_in_another_order(d):
+    """All sines, of which an odd width has one more, then all cosines."""
+    positions = torch.tensor([[0, 1, 7, 400]])
+    interleaved = sinusoid(positions, d, dtype=torch.float64)
+    halves = sinusoid(positions, d, layout="halves", dtype=torch.float64)
+    assert torch.equal(halves, torch.cat((interleaved[..., 0::2], interleaved[..., 1::2]), dim=-1))
+
+
+def test_o18_halves_of_an_odd_width_have_one_sine_more():
+    got = sinusoid(torch.tensor([[1]]), 5, layout="halves")[0, 0].tolist()
+    assert got == pytest.approx([0.841471, 0.0251162, 0.000630957, 0.540302, 0.9996845], rel=1e-5)
+
+
 def test_positions_are_built_as_the_config_says():
+    halves = build_positions(PositionConfig(kind="sinusoidal", layout="halves"), 4)
+    assert torch.equal(halves(Places.full(3)), sinusoid(torch.arange(3)[None], 4, layout="halves"))
+    assert build_positions(PositionConfig(kind="learned", max_positions=7, offset=2), 4).weight.shape == (9, 4)
     assert build_positions(PositionConfig(kind="none"), 4) is None
     assert isinstance(build_positions(PositionConfig(kind="sinusoidal"), 4), Sinusoidal)
     learned = build_positions(PositionConfig(kind="learned", max_positions=7), 4)
     assert isinstance(learned, Learned)
     assert learned.weight.shape == (7, 4)
-
-
-HALVES, INTERLEAVED = RotaryConfig(), RotaryConfig(pairing="interleaved")
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        (HALVES, [-1.984111, 1.959901, 2.462378, 4.019800]),
-        (INTERLEAVED, [-1.142640, 1.922076, 2.959851, 4.029800]),
-    ],
-)
-def test_o20_rotation_turns_the_pairs_its_layout_names(config, expected):
-    """x = [1, 2, 3, 4] at position 1, angles 1 and 0.01; halves pair (1, 3) and (2, 4), interleaved (1, 2), (3, 4)."""
-    angles = rotary_angles(torch.tensor([[1]]), 4, config)
-    got = rotate(torch.tensor([1.0, 2.0, 3.0, 4.0]).reshape(1, 1, 1, 4), angles, config)
-    assert got.flatten().tolist() == pytest.approx(expected, abs=1e-5)
-
-
-def test_o20_layouts_agree_once_the_weights_are_permuted():
-    """Interleaved dimension 2i is dimension i of halves, 2i + 1 is i + d/2; applied to q and k, scores agree."""
-    T, d = 6, 8
-    x = torch.randn(1, 1, T, 5, dtype=torch.float64)
-    w_q, w_k = torch.randn(2, 5, d, dtype=torch.float64)
-    order = torch.arange(d).reshape(2, d // 2).T.flatten()  # 0, 4, 1, 5, ..
-    positions = torch.arange(1, T + 1)[None]
-
-    def scores(q, k, config):
-        angles = rotary_angles(positions, d, config, dtype=torch.float64)
-        return rotate(q, angles, config) @ rotate(k, angles, config).transpose(-2, -1)
-
-    halves = scores(x @ w_q, x @ w_k, HALVES)
-    torch.testing.assert_close(scores(x @ w_q[:, order], x @ w_k[:, order], INTERLEAVED), halves)
-    assert not torch.allclose(scores(x @ w_q, x @ w_k, INTERLEAVED), halves, atol=1e-2)
-
-
-@given(p=st.integers(0, 500), k=st.integers(0, 500), shift=st.integers(0, 500), halves=st.booleans())
-def test_rotated_products_depend_on_the_distance_only(p, k, shift, halves):
-    config = HALVES if halves else INTERLEAVED
-    generator = torch.Generator().manual_seed(0)
-    q, key = torch.randn(2, 1, 1, 1, 8, dtype=torch.float64, generator=generator)
-
-    def product(at_q: int, at_k: int) -> float:
-        turned = [
-            rotate(x, rotary_angles(torch.tensor([[at]]), 8, config, dtype=torch.float64), config)
-            for x, at in ((q, at_q), (key, at_k))
-        ]
-        return float((turned[0] * turned[1]).sum())
-
-    assert product(p, k) == pytest.approx(product(p + shift, k + shift), abs=1e-9)
-
-
-def test_rotation_keeps_lengths_and_type():
-    x = torch.randn(2, 3, 4, 6)
-    angles = rotary_angles(torch.arange(4)[None], 6, HALVES)
-    torch.testing.assert_close(rotate(x, angles, HALVES).norm(dim=-1), x.norm(dim=-1))
-    assert rotate(x.bfloat16(), angles, HALVES).dtype == torch.bfloat16

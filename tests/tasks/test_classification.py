@@ -206,8 +206,8 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], message: str)
 
 
 def test_a_tokenizer_without_begin_or_end_is_refused(tmp_path: Path) -> None:
-    path = table(tmp_path, ROWS)
-    for second_text in (None, "text"):
+    path = table(tmp_path, [(*row, "other") for row in ROWS], head="text\tlabel\tsecond")
+    for second_text in (None, "second"):
         with pytest.raises(DataError, match="the tokenizer lacks '<bos>' or '<eos>', between which a text is read"):
             task(path, valid=path, second_text=second_text).build(tokenizer=byte_tokenizer())
 
@@ -456,3 +456,22 @@ def test_chnsenticorp_has_its_official_parts() -> None:
     assert (len(data.train), len(data.valid.pairs), len(pairs_of(data.test))) == (9_600, 1_200, 1_200)
     assert data.classes == ("0", "1")
     assert "331 of them are also learned from" in data.notes[2]  # so it comes
+
+
+def test_blank_texts_are_told_with_their_lines(tmp_path: Path) -> None:
+    rows = [("good", "pos"), ("  ", "neg"), ("bad", "neg"), ("fine", "pos")] * 3
+    path = table(tmp_path, rows)
+    assert f"{path}: blank texts, which are kept: 3 (lines 3, 7, 11)" in task(path).build().notes
+
+
+def test_a_row_that_is_too_long_is_named_with_its_file(tmp_path: Path) -> None:
+    train = table(tmp_path, [("ab", "pos"), ("c", "neg")])
+    valid = table(tmp_path, [("abcdefg", "pos")], "valid.tsv")
+    with pytest.raises(DataError, match=r"valid\.tsv, line 2: 7 tokens, more than .*task\.longest.*over_long=cut"):
+        task(train, valid=valid, longest=3, over_long="error").build()
+
+
+@pytest.mark.parametrize("same", [{"text": "label"}, {"second_text": "text"}, {"label": 1, "text": "1"}])
+def test_a_column_cannot_be_two_things(same: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"are both column \w+; name another one for each"):
+        ClassificationTask.parse({"name": "classification", **same})

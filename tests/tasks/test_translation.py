@@ -567,3 +567,8 @@ def test_chinese_to_english_is_split_by_english_texts_without_a_leak() -> None:
     assert "unknown" not in data.notes[-3]  # so that what is read back is the text
     for side in (0, 1):
         assert not {pair[side] for pair in train} & {pair[side] for pair in held}
+
+
+def test_a_column_cannot_be_both_sides() -> None:
+    with pytest.raises(ConfigError, match="source_column and target_column are both 1; name the column of each side"):
+        TranslationTask.parse({"name": "translation", "data": "pairs.tsv", "source_column": "1"})

@@ -145,7 +145,7 @@ def test_what_is_judged_and_kept_is_the_mean(tmp_path):
     loaded = load(tmp_path / "run")
     data = recipe.task.build()
     assert run.result["valid"] == pytest.approx(evaluate(loaded, data.valid, greedy(data.judging)), rel=1e-6)
-    assert run.result["selected"] == "last, mean of updates 5 to 8"
+    assert run.result["selected"] == "last, weights averaged over updates 5 to 8"
     assert evaluate_run(tmp_path / "run")[1] == pytest.approx(run.result["test"], rel=1e-6)
     tensors, metadata = read_tensors(tmp_path / "run" / "trainer" / "last.safetensors")
     assert json.loads(metadata["averaged"]) == 4
@@ -183,4 +183,4 @@ def test_stopped_before_it_is_judged_the_mean_is_kept(tmp_path):
 @pytest.mark.usefixtures("no_report")
 def test_average_of_a_translation_is_measured_at_the_end(tmp_path):
     run = train(translation(tmp_path / "data", average=1.0, max_steps=3, warmup=0, select_by="bleu"), tmp_path / "run")
-    assert run.result["selected"] == "best bleu, mean of updates 1 to 3"
+    assert run.result["selected"] == "best bleu, weights averaged over updates 1 to 3"

@@ -136,3 +136,7 @@ def test_classes_without_a_name_are_numbered(trained):
         assert list(found.probabilities) == ["0", "1", "2"]
     finally:
         loaded.model.config = config
+
+
+def test_a_label_of_several_lines_is_said_on_one():
+    assert Prediction("a\nb", {"a\nb": 0.5}).line == "a b\t0.5000"

@@ -53,7 +53,7 @@ def test_translation_is_measured_by_what_the_search_of_its_task_writes(translate
     result = json.loads((translated / "run" / "result.json").read_text("utf-8"))
     names = ["loss", "perplexity", "tokens", "exact_match", "bleu", "bleu_signature", "chrf"]
     assert list(result["valid"]) == list(result["test"]) == names
-    assert result["selected"] == "best loss, mean of updates 25 to 30"
+    assert result["selected"] == "best loss, weights averaged over updates 25 to 30"
     loaded, task = load(translated / "run"), read_recipe(translated / "run").task
     pairs = task.build("encoder_decoder", loaded.tokenizer).test.pairs
     found = answer_texts(loaded, [source for source, _ in pairs], BeamConfig(beam=2))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.checkpoint.weights import aliases
 from glassformer.core.config import TransformerConfig
@@ -26,6 +26,9 @@ def from_foreign(
 ) -> Transformer:
     """Return the model that a foreign checkpoint holds, in eval mode.
 
+    A tensor that is stored as the parameter needs it becomes the parameter: of one that is mapped from a file, only
+    the pages that are looked at are ever read, and none is copied before it is written to.
+
     Args:
         family: Which family it is of.
         settings: Its config.json.
@@ -43,13 +46,29 @@ def from_foreign(
         model = Transformer(config)
     if dtype is None:
         dtype = next((t.dtype for t in _first(weights, tensors) if t.is_floating_point()), torch.float32)
-    model.to(dtype).to_empty(device=device)
-    fill(model, weights, tensors)
-    return model.eval()
+
+    def adopt(name: str, tensor: Tensor) -> None:
+        module, _, parameter = name.rpartition(".")
+        adopted = nn.Parameter(tensor.to(device=device, dtype=dtype).contiguous())
+        setattr(model.get_submodule(module), parameter, adopted)
+
+    fill(model, weights, tensors, adopt)
+    return model.to(device).eval()  # which also ties again what is tied
 
 
-def fill(model: Transformer, weights: Weights, tensors: Mapping[str, Tensor]) -> None:
-    """Copy a foreign checkpoint's tensors into a model.
+def fill(
+    model: nn.Module,
+    weights: Weights,
+    tensors: Mapping[str, Tensor],
+    put: Callable[[str, Tensor], None] | None = None,
+) -> None:
+    """Give a model a foreign checkpoint's tensors.
+
+    Args:
+        model: The model.
+        weights: Where each of its parameters is.
+        tensors: Their tensors by name.
+        put: Gives a parameter, by its name, its value; copied into it when None.
 
     Raises:
         CheckpointError: They do not fit, in any way; all of it in one message. The model is then partly filled.
@@ -61,7 +80,7 @@ def fill(model: Transformer, weights: Weights, tensors: Mapping[str, Tensor]) ->
     problems = [f"unexpected {name}" for name in unknown if not name.endswith(weights.derived)]
     filled = set()
     for rule in weights.rules:
-        problems += _fill(rule, targets[rule.ours], tensors)
+        problems += _fill(rule, targets[rule.ours], tensors, put)
         filled.add(rule.ours)
     for copy, of in weights.copies.items():
         if copy in tensors and of in tensors and not torch.equal(tensors[copy], tensors[of]):
@@ -96,7 +115,9 @@ class _Respelled(Mapping[str, Tensor]):
         return len(self.stored)
 
 
-def _fill(rule: Rule, target: Tensor, tensors: Mapping[str, Tensor]) -> list[str]:
+def _fill(
+    rule: Rule, target: Tensor, tensors: Mapping[str, Tensor], put: Callable[[str, Tensor], None] | None
+) -> list[str]:
     missing = [f"missing {name}" for name in rule.theirs if name not in tensors]
     if missing:
         return missing
@@ -107,7 +128,9 @@ def _fill(rule: Rule, target: Tensor, tensors: Mapping[str, Tensor]) -> list[str
         for name, found, shape in zip(rule.theirs, theirs, shapes, strict=True)
         if tuple(found.shape) != shape
     ]
-    if not wrong:
+    if not wrong and put is not None:
+        put(rule.ours, rule.layout.to_ours(theirs))
+    elif not wrong:
         with torch.no_grad():
             target.copy_(rule.layout.to_ours(theirs))
     return wrong

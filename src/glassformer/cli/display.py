@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 LINE_EVERY_SECONDS = 2.0
 """When piped, lines come no more often than this: a log is to be read."""
 
-NARROW = 60
+NARROW = 70
 """Columns below which the numbers are a line of text: a table would cut them."""
 
 
@@ -102,6 +103,12 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
         yield "data", note
 
 
+def alone(trainer: Trainer, update: Update) -> Interval:
+    """Return what one update was, as an interval of its own."""
+    speed = update.tokens / max(update.seconds, 1e-9)
+    return Interval(update.step, update.loss, update.lr, update.grad_norm, speed, trainer.progress.seconds)
+
+
 class PlainDisplay(TrainingDisplay):
     """A line for what matters, for logs and pipes."""
 
@@ -127,6 +134,11 @@ class PlainDisplay(TrainingDisplay):
         """Print a warning."""
         self.say(f"{step:>7,}  warning: {text}")
 
+    def updated(self, trainer: Trainer, update: Update) -> None:
+        """Print the very first update: that there is a loss, and which, is good to know at once."""
+        if self.last_line == -math.inf:
+            self.logged(trainer, alone(trainer, update))
+
 
 class LiveDisplay(TrainingDisplay):
     """A panel that is redrawn: progress, the newest numbers, and the norm of every layer."""
@@ -136,12 +148,15 @@ class LiveDisplay(TrainingDisplay):
         self.bar = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
             BarColumn(bar_width=None),
-            TextColumn("{task.percentage:>3.0f} %  {task.fields[left]}"),
+            TextColumn("{task.percentage:>3.0f} %"),
+            _TimeLeft(),
             console=console,
             expand=True,
         )
-        self.task = self.bar.add_task("", total=None, left="")
+        self.task = self.bar.add_task("", total=None, per_update=None, at=0.0)
+        self.began, self.first = time.perf_counter(), 0
         self.interval: Interval | None = None
+        self.is_logged = False
         self.unit = "tokens"
         self.layers: Mapping[str, float] = {}
         self.judged = ""
@@ -152,14 +167,13 @@ class LiveDisplay(TrainingDisplay):
         """Introduce the run and open the panel."""
         super().started(trainer)
         self.unit = trainer.unit
-        self.bar.update(self.task, total=trainer.config.max_steps, completed=trainer.progress.step)
+        self.began, self.first = time.perf_counter(), trainer.progress.step
+        self.bar.update(self.task, total=trainer.config.max_steps, completed=self.first)
         self._redraw()
 
     def logged(self, trainer: Trainer, interval: Interval) -> None:
         """Redraw with an interval's numbers."""
-        self.interval = interval
-        left = (trainer.config.max_steps - interval.step) * interval.seconds / max(1, interval.step)
-        self.bar.update(self.task, left=f"{clock(left)} left")
+        self.interval, self.is_logged = interval, True
         self._redraw()
 
     def norms(self, trainer: Trainer, step: int, norms: Mapping[str, float]) -> None:
@@ -177,8 +191,13 @@ class LiveDisplay(TrainingDisplay):
         self.say(f"warning after update {step:,}: {text}", style="yellow")
 
     def updated(self, trainer: Trainer, update: Update) -> None:
-        """Move the bar, also while no numbers are due."""
-        self.bar.update(self.task, completed=update.step)
+        """Move the bar, also while no numbers are due; before the first ones, show those of the update."""
+        now = time.perf_counter()
+        done = max(1, update.step - self.first)
+        self.bar.update(self.task, completed=update.step, per_update=(now - self.began) / done, at=now)
+        if not self.is_logged:
+            self.interval = alone(trainer, update)
+            self._redraw()
 
     def ended(self, trainer: Trainer) -> None:
         """Put a line for what follows in the place of the panel."""
@@ -198,6 +217,7 @@ class LiveDisplay(TrainingDisplay):
         if now is None:
             return
         shown = {
+            "update": f"{now.step:,}",
             "loss": f"{now.loss:.4f}",
             "learning rate": f"{now.lr:.2e}",
             "gradient": f"{now.grad_norm:.3f}",
@@ -213,9 +233,12 @@ class LiveDisplay(TrainingDisplay):
         yield table
 
     def _layer_lines(self) -> Iterator[Text]:
-        """The norm of every layer as a bar against the largest; of a deep model as many, evenly spread, as fit."""
+        """The norm of every layer as a bar against the largest; of a deep model a third of the rows of the terminal."""
+        if not self.layers:
+            return
+        yield Text("residual stream after each layer, root mean square", style="dim", no_wrap=True)
         largest = max(self.layers.values(), default=0.0)
-        chosen = spread(len(self.layers), max(4, self.console.height - 12))
+        chosen = spread(len(self.layers), max(4, self.console.height // 3))
         longest = max(4, min(24, self.console.width - 24))
         block = "#" if self.console.options.ascii_only else "█"
         names = list(self.layers)
@@ -226,6 +249,18 @@ class LiveDisplay(TrainingDisplay):
             yield Text.assemble((f"{short:<14}", "dim"), block * width, f" {norm:.3g}", no_wrap=True)
         if len(chosen) < len(names):
             yield Text(f"{len(chosen)} of {len(names)} layers; metrics.jsonl has all", style="dim", no_wrap=True)
+
+
+class _TimeLeft(ProgressColumn):
+    """How long the updates that are left will take, at the mean pace of this session; worked out at every refresh."""
+
+    def render(self, task: Task) -> Text:
+        per_update = task.fields["per_update"]
+        if per_update is None or task.total is None:
+            return Text("")
+        since = min(time.perf_counter() - task.fields["at"], per_update)
+        left = (task.total - task.completed) * per_update - since
+        return Text(f"{clock(max(0.0, left))} left")
 
 
 def spread(number: int, room: int) -> list[int]:

@@ -57,7 +57,7 @@ def inspect(
     """
     from glassformer.cli.waiting import waiting
     from glassformer.core.files import ensure_writable
-    from glassformer.inspection.wording import known_language
+    from glassformer.inspection.wording import known_language, word
 
     known_language(language)
     chosen_layers, chosen_heads = _numbers(layers, "--layers"), _numbers(heads, "--heads")
@@ -73,6 +73,7 @@ def inspect(
     loaded = open_model(model, device, threads, precision)
     with waiting("looking"):
         from glassformer.generation.reading import reading_of
+        from glassformer.inspection.canvas import readable
         from glassformer.inspection.inspect import inspect_sample
         from glassformer.inspection.pictures import write_pictures
         from glassformer.inspection.viewer import layer_names, write_inspection
@@ -94,11 +95,17 @@ def inspect(
             texts = {"model": loaded.source, "input": read}
             if reading.output:
                 texts["output"] = reading.output
-            title, notes = Path(loaded.source).resolve().name, _said(reading, language)
+            title, notes = Path(loaded.source).resolve().name, _cut(reading, language)
+            notes += [word("own_output", language)] * reading.own
             left_out = write_inspection(page, seen, title=title, texts=texts, notes=notes, language=language)
             files.append(page)
-    for line in _said(reading, "en"):
+    for line in _cut(reading, "en"):
         note(line)
+    if reading.own:
+        note(f"{word('own_output', 'en').removesuffix('.')}: {readable(reading.output or '', 80)}")
+    if seen.labels:
+        label, share = next(iter(seen.labels.items()))
+        note(f"labelled {readable(label)}, {100 * share:.1f} %")
     if undrawn:
         note(f"no installed font has all of {', '.join(undrawn)}; the pictures show □ there, the HTML page all")
     if left_out:
@@ -107,15 +114,11 @@ def inspect(
         typer.echo(file)
 
 
-def _said(reading: Reading, language: str) -> list[str]:
-    """What is to be known about the texts."""
-    from glassformer.inspection.canvas import readable
+def _cut(reading: Reading, language: str) -> list[str]:
+    """How much of a text that is too long was read."""
     from glassformer.inspection.wording import word
 
-    notes = [word(f"cut_{name}", language).format(read=n, all=of) for name, (n, of) in reading.cut.items()]
-    if reading.own:
-        notes.append(word("own_output", language).format(output=readable(reading.output or "", 80)))
-    return notes
+    return [word(f"cut_{name}", language).format(read=n, all=of) for name, (n, of) in reading.cut.items()]
 
 
 def _axis(loaded: Loaded, ids: Sequence[int]) -> Axis:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.options import Device, Json, Model, Threads, open_transformer
-from glassformer.cli.words import echo_json
+from glassformer.cli.words import echo_json, listing, terminal_width
 
 
 def summary(
@@ -21,6 +21,10 @@ def summary(
             show_default=False,
         ),
     ] = None,
+    vocab: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Tokens of a preset's vocabulary; 259 when not given.", show_default=False),
+    ] = None,
     as_json: Json = False,
     device: Device = "cpu",
     threads: Threads = None,
@@ -31,7 +35,7 @@ def summary(
     """
     from glassformer.cli.waiting import waiting
 
-    opened = open_transformer(model, device, threads)
+    opened = open_transformer(model, device, threads, vocab)
     with waiting("counting"):
         from glassformer.inspection.summary import summarise, table
 
@@ -39,7 +43,10 @@ def summary(
     if as_json:
         echo_json(found.to_dict())
     else:
-        typer.echo(table(found))
+        bytewise = " (bytes; another one: --vocab N)" if vocab is None and model.startswith("preset:") else ""
+        kind = opened.config.kind.replace("_", "-")
+        typer.echo(f"{model}: {kind}, vocabulary {opened.config.output_stack.input.vocab_size:,}{bytewise}\n")
+        typer.echo(table(found, terminal_width()))
 
 
 def sites(model: Model, as_json: Json = False, device: Device = "cpu", threads: Threads = None) -> None:
@@ -52,6 +59,5 @@ def sites(model: Model, as_json: Json = False, device: Device = "cpu", threads: 
     if as_json:
         echo_json([{"site": site.name, "shape": site.shape} for site in found])
         return
-    width = max(len(site.name) for site in found)
-    for site in found:
-        typer.echo(f"{site.name:<{width}}  ({', '.join(site.shape.split())})")
+    for line in listing([(site.name, f"({', '.join(site.shape.split())})") for site in found], terminal_width()):
+        typer.echo(line)

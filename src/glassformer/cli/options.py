@@ -62,11 +62,29 @@ def open_model(source: str, device: str, threads: int | None, precision: str) ->
         return load(source, device=where, dtype=parameter_type(precision, where))
 
 
-def open_transformer(source: str, device: str, threads: int | None) -> Transformer:
-    """Return a model alone, for what needs no text: a folder without a tokenizer will do."""
+def open_transformer(source: str, device: str, threads: int | None, vocab: int | None = None) -> Transformer:
+    """Return a model alone, for what needs no text: a folder without a tokenizer will do.
+
+    Args:
+        source: As the user names it.
+        device: Where to put it.
+        threads: Of a CPU.
+        vocab: Tokens of the vocabulary of a preset; None = that of a byte tokenizer.
+    """
     from glassformer.cli.waiting import waiting
 
+    if vocab is not None and not source.startswith("preset:"):
+        raise typer.BadParameter(f"{source} has its own vocabulary; --vocab is for presets, such as preset:paper-base")
     with waiting("loading"):
-        from glassformer.checkpoint.loading import load_transformer
+        from glassformer.checkpoint.loading import PRESET_PREFIX, load_transformer
 
-        return load_transformer(source, device=place(device, threads))
+        if vocab is None:
+            return load_transformer(source, device=place(device, threads))
+        import torch
+
+        from glassformer.families.registry import preset
+        from glassformer.models.transformer import Transformer
+
+        config = preset(source.removeprefix(PRESET_PREFIX)).resolve(vocab)
+        model = Transformer(config, generator=torch.Generator().manual_seed(0))
+        return model.to(place(device, threads)).eval()

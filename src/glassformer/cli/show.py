@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 
 from glassformer.checkpoint.loading import load
-from glassformer.cli.words import clock, counted, metrics_line, named
+from glassformer.cli.words import clock, counted, metrics_line, named, terminal_width
 from glassformer.core.metric import METRICS
 from glassformer.generation.answer import answer_texts
 from glassformer.training.run import Run, kind_for, read_recipe
@@ -17,7 +15,7 @@ def result_lines(run: Run) -> str:
     """Return the numbers of a finished run and where they are."""
     result = run.result
     speed = next(name for name in ("tokens_per_second", "texts_per_second") if name in result)
-    width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+    width = terminal_width()
     lines: dict[str, str] = {
         "trained": f"{counted(result['steps'], 'update')} in {clock(result['train_seconds'])}, "
         f"{result[speed]:,} {speed.removesuffix('_per_second')}/s",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.options import MOST_THREADS
-from glassformer.cli.words import quoted
+from glassformer.cli.words import listing, quoted, terminal_width
 
 if TYPE_CHECKING:
     from glassformer.training.run import Run
@@ -68,6 +68,15 @@ def train(
         Path | None,
         typer.Option(metavar="DIR", help="Go on with a run that was stopped.", show_default=False),
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FOLDER",
+            help="Go on from the weights and vocabulary of a run or checkpoint, also of Hugging Face.",
+            show_default=False,
+        ),
+    ] = None,
     list_recipes: Annotated[bool, typer.Option("--list", help="List the recipes and end.")] = False,
     device: TrainDevice = None,
     threads: TrainThreads = None,
@@ -81,11 +90,11 @@ def train(
     if list_recipes:
         from glassformer.training.recipe import describe_recipe, recipe_names
 
-        for name in recipe_names():
-            typer.echo(f"{name:16} {describe_recipe(name)}")
+        for line in listing([(name, describe_recipe(name)) for name in recipe_names()], terminal_width()):
+            typer.echo(line)
         return
     if resume is not None:
-        if recipe is not None or sets or out is not None or precision is not None:
+        if recipe is not None or sets or out is not None or precision is not None or start is not None:
             raise typer.BadParameter(
                 "--resume takes the run's own recipe and settings; give nothing with it but --device and --threads"
             )
@@ -99,7 +108,7 @@ def train(
             f"{recipe} is a file but no .yaml recipe; "
             f"to learn a text: glassformer train language_model --set {quoted(f'task.text={recipe}')}"
         )
-    _train(recipe, edits, out)
+    _train(recipe, edits, out, start)
 
 
 def _edits(sets: list[str] | None, device: str | None, threads: int | None, precision: str | None) -> list[str]:
@@ -107,7 +116,7 @@ def _edits(sets: list[str] | None, device: str | None, threads: int | None, prec
     return [*(sets or []), *(f"training.{key}={value}" for key, value in options.items() if value is not None)]
 
 
-def _train(name: str, edits: list[str], out: Path | None) -> Run:
+def _train(name: str, edits: list[str], out: Path | None, start: str | None = None) -> Run:
     from glassformer.cli.display import display
 
     with display() as shown:
@@ -115,7 +124,12 @@ def _train(name: str, edits: list[str], out: Path | None) -> Run:
         from glassformer.training.run import claimed
         from glassformer.training.run import train as train_recipe
 
-        recipe = load_recipe(name, edits)
+        if start is None:
+            recipe = load_recipe(name, edits)
+        else:
+            from glassformer.training.start import started_from
+
+            recipe = started_from(name, start, edits)
         with claimed(out, Path(name).stem) as folder, _way_on(folder):
             shown.folder = folder
             run = train_recipe(recipe, folder, [shown])

@@ -7,9 +7,10 @@ import json
 import math
 import re
 import shlex
+import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -182,6 +183,30 @@ def named(name: str, text: str, width: int | None = None) -> str:
     return f"{name:{NAME_WIDTH}}" + f"\n{' ' * NAME_WIDTH}".join(lines)
 
 
+def terminal_width() -> int | None:
+    """Return how many columns the terminal has; None where the output goes to a file or a pipe, and lines stay whole."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+
+
+def listing(rows: Sequence[tuple[str, str]], width: int | None = None) -> Iterator[str]:
+    """Yield lines of names, each with its text beside it, or below it where there is no room beside it.
+
+    Args:
+        rows: Names and texts.
+        width: Where lines end, between words; None = nowhere.
+    """
+    indent = max(len(name) for name, _ in rows) + 2
+    for name, text in rows:
+        if width is None or indent + len(text) <= width:
+            yield f"{name:<{indent}}{text}"
+            continue
+        beside = width - indent >= 30
+        margin = indent if beside else 2
+        first, *rest = textwrap.wrap(text, max(20, width - margin), break_long_words=False, break_on_hyphens=False)
+        yield from (f"{name:<{indent}}{first}",) if beside else (name, f"  {first}")
+        yield from (" " * margin + line for line in rest)
+
+
 def clock(seconds: float) -> str:
     """Return a duration as minutes and seconds, or hours and minutes."""
     whole = round(seconds)
@@ -193,12 +218,15 @@ def clock(seconds: float) -> str:
 def metrics_line(metrics: Measured) -> str:
     """Return metrics as a person reads them, what was most likely asked for first.
 
-    Counts are left out; so is perplexity, which only says the loss once more, where there is something else to say.
+    Counts are left out, but for how many answers were right or wrong; so is perplexity, which only says the loss once
+    more, where there is something else to say.
     """
     judging = {name: value for name, value in in_order(metrics).items() if name in METRICS and METRICS[name].judges}
     if len(judging) > len({"loss", "perplexity"}):
         judging.pop("perplexity", None)
-    return "  ".join(f"{METRICS[name].label} {spoken(name, value)}" for name, value in judging.items())
+    judged = {"exact_match": "pairs", "accuracy": "texts"}
+    of = {name: f" of {metrics[count]:,}" for name, count in judged.items() if count in metrics}
+    return "  ".join(f"{METRICS[name].label} {spoken(name, value)}{of.get(name, '')}" for name, value in judging.items())
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

@@ -147,7 +147,7 @@ class RelativeBiasConfig(Config):
     """
 
     kind: Literal["relative"] = "relative"
-    n_buckets: int = Field(32, ge=2)
+    n_buckets: int = Field(32, ge=4)
     max_distance: int = Field(128, ge=2)
 
     @model_validator(mode="after")
@@ -296,7 +296,7 @@ class BlockConfig(Config):
     norm_place: Literal["pre", "post"] = "post"
     residual: bool = True
     parallel: bool = False
-    parallel_norms: Literal[1, 2] = 1
+    parallel_norms: int = Field(1, ge=1, le=2)
     dropout: float = Field(0.0, ge=0, lt=1)
 
     @model_validator(mode="after")
@@ -415,14 +415,15 @@ class InitRule(Config):
     Attributes:
         kind: "xavier" U(-a, a) with a = gain sqrt(6 / (fan_in + fan_out)); "xavier_normal" the same variance,
             normal; "normal" N(0, std^2); "truncated_normal" the same cut at two std; "zeros".
-        std: Standard deviation of the normal kinds (before the cut, when truncated); "d_model" = D^-1/2.
+        std: Standard deviation of the normal kinds (before the cut, when truncated); "d_model" = D^-1/2, "fan_in" =
+            N^-1/2 with N numbers that go in.
         gain: Factor of the Xavier kinds.
         depth_scaled: Divide by sqrt(number of residual additions in the stack), so that the sum keeps its
             size.
     """
 
     kind: Literal["xavier", "xavier_normal", "normal", "truncated_normal", "zeros"] = "xavier"
-    std: Literal["d_model"] | Annotated[float, Field(ge=0)] = 0.02
+    std: Literal["d_model", "fan_in"] | Annotated[float, Field(ge=0)] = 0.02
     gain: float = Field(1.0, gt=0)
     depth_scaled: bool = False
 

@@ -27,6 +27,9 @@ def write_atomically(path: Path, write: Callable[[Path], None], needed_bytes: in
     Raises:
         CheckpointError: The disk is full or the folder cannot be written; what was there before is untouched.
     """
+    path = path.resolve()  # a link stays one, and what it leads to is replaced
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path} is no file and cannot be replaced by one; choose another name")
     partial = path.with_name(path.name + PARTIAL)
     try:
         partial.touch()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError, field_validator
 
 from glassformer.core.errors import ConfigError, GlassformerError, did_you_mean
 
@@ -72,31 +73,45 @@ def _words(annotation: Any) -> tuple[Any, ...]:
     return tuple(word for literal in literals for word in get_args(literal))
 
 
-def _located(schema: type[BaseModel], path: Sequence[int | str]) -> tuple[list[str], list[str]]:
-    """The names that lead to a setting, and the names that may stand where the last one does.
+@dataclass
+class _Place:
+    """Where a setting is.
 
-    pydantic also puts the alternative of a union that it tried ("float") in the path; no user wrote that.
+    Attributes:
+        names: The names that lead to it.
+        known: Those that may stand where the last one does.
+        inside: The settings that it can hold itself, by their kind; "" where there is one kind.
     """
-    names: list[str] = []
-    known = list(schema.model_fields)
-    inside: type[BaseModel] | None = schema
+
+    names: list[str]
+    known: list[str]
+    inside: dict[str, type[BaseModel]]
+
+
+def _located(schema: type[BaseModel], path: Sequence[int | str]) -> _Place:
+    """Where pydantic's path leads. It also names the alternative of a union that was tried ("float", or the kind of
+    several kinds of settings); no user wrote that."""
+    place = _Place([], list(schema.model_fields), {"": schema})
     for step in path:
         if isinstance(step, int):
-            names.append(str(step))
-        elif inside is not None:
-            names.append(step)
-            known = list(inside.model_fields)
-            field = inside.model_fields.get(step)
-            inside = None if field is None else _schema_in(field.annotation)
-    return names, known
+            place.names.append(str(step))
+        elif step in place.inside:
+            place.inside = {"": place.inside[step]}
+        elif "" in place.inside:
+            fields = place.inside[""].model_fields
+            place.names.append(step)
+            place.known = list(fields)
+            place.inside = _schemas_in(fields[step].annotation) if step in fields else {}
+    return place
 
 
-def _schema_in(annotation: Any) -> type[BaseModel] | None:
-    """The settings that a field holds, also in a tuple or beside None."""
-    for option in (annotation, *get_args(annotation)):
-        if isinstance(option, type) and issubclass(option, BaseModel):
-            return option
-    return None
+def _schemas_in(annotation: Any) -> dict[str, type[BaseModel]]:
+    """The settings that a field holds, also in a tuple or beside None, by their kind."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {"": annotation}
+    parts = get_args(annotation)
+    kind = next((part.tag for part in parts if isinstance(part, Tag)), "")
+    return {kind or inner: schema for part in parts for inner, schema in _schemas_in(part).items()}
 
 
 def _explained(schema: type[BaseModel], error: ValidationError, where: str = "") -> GlassformerError:
@@ -104,19 +119,31 @@ def _explained(schema: type[BaseModel], error: ValidationError, where: str = "")
     lines = []
     for problem in error.errors():
         cause = problem.get("ctx", {}).get("error")
-        path, known = _located(schema, problem["loc"])
-        name = ".".join([where, *path] if where else path)
+        place = _located(schema, problem["loc"])
+        name = ".".join([where, *place.names] if where else place.names)
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{name} is not a setting{did_you_mean(path[-1], known)}")
+            lines.append(f"{name} is not a setting{did_you_mean(place.names[-1], place.known)}")
+        elif problem["type"].startswith("union_tag") and isinstance(problem["input"], Mapping):
+            lines += _explained_kind(name, problem["input"], place.inside)
         elif isinstance(cause, GlassformerError):
             lines.append(f"{name}: {cause}" if name else str(cause))
         elif problem["type"] == "missing":
             lines.append(f"{name} is missing")
-        elif problem["type"] == "model_type" and name:
+        elif problem["type"] in ("model_type", "union_tag_not_found") and name:
             lines.append(f"{name} is {problem['input']!r}, but it holds settings of its own: set {name}.KEY")
         else:
             lines.append(f"{name or schema.__name__} is {problem['input']!r}: {_lower_first(problem['msg'])}")
     return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def _explained_kind(name: str, settings: Mapping[str, Any], kinds: Mapping[str, type[BaseModel]]) -> Iterator[str]:
+    """What is wrong with settings of several kinds that name none of them."""
+    *most, last = map(repr, kinds)
+    said = f"is {settings['kind']!r}" if "kind" in settings else "is missing"
+    yield f"{name}.kind {said}; it must be {', '.join(most)} or {last}"
+    known = {field for schema in kinds.values() for field in schema.model_fields}
+    for unknown in (str(setting) for setting in settings if setting not in known):
+        yield f"{name}.{unknown} is not a setting{did_you_mean(unknown, known)}"
 
 
 def _lower_first(text: str) -> str:

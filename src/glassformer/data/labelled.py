@@ -11,8 +11,8 @@ from glassformer.core.errors import ConfigError, DataError, did_you_mean
 from glassformer.data.batch import Batch, padded
 from glassformer.data.order import item_uniforms
 
-NAMED = 20
-"""Classes that a message names."""
+NAMED, SHOWN = 20, 40
+"""Classes that a message names, and characters that it shows of each."""
 
 
 class LabelledSource:
@@ -152,6 +152,11 @@ def label_ids(
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return classes as a message names them: the first twenty, and how many more there are."""
+    """Return classes as a message names them: the first twenty, each on one line, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
+    return f"{', '.join(map(_short, names[:NAMED]))}{more}"
+
+
+def _short(name: str) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 3]}..."

@@ -93,8 +93,9 @@ def _limited(
         name, size, limit = next(side for side in zip(names, sizes[row], limits, strict=True) if side[1] > side[2])
         where = f"row {row}" if lines is None else f"line {lines[row]}"
         raise DataError(
-            f"{where}: {name}{size} tokens, more than the limit of {limit}; raise the limit, shorten the text, or have"
-            f" long rows cut or skipped (in all {len(over)} of {len(rows)} are too long)"
+            f"{where}: {name}{size} tokens, more than the limit of {limit}; raise the limit (task.longest), shorten the"
+            f" text, or have long rows cut or skipped (in all {len(over)} of {len(rows)} are too long):"
+            " task.over_long=cut or skip"
         )
     most = " and ".join(str(limit) for limit in dict.fromkeys(limits))
     named = f", {line_numbers([lines[row] for row in over])}" if lines is not None else ""
@@ -107,6 +108,7 @@ def _limited(
     if not kept:
         raise DataError(
             f"all {len(rows)} rows have more than {most} tokens and are skipped; raise the limit or cut them"
+            " (task.longest, task.over_long=cut)"
         )
     note = f"{len(over)} of {len(rows)} rows skipped, over {most} tokens{named}"
     return Limited([rows[index] for index in kept], kept, (note,))

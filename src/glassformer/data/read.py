@@ -16,6 +16,8 @@ from glassformer.core.errors import ConfigError, DataError, did_you_mean
 
 REPLACEMENT = "\ufffd"
 LINES_NAMED = 10
+NULS = 0.2
+"""A file of which at least this share are NUL characters holds two or four bytes a character, or no text."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ def read_text(
         text = data.decode(encoding, errors="replace")
         # Some may stand in the file itself: those are still there when what is wrong is left out.
         replaced = text.count(REPLACEMENT) - data.decode(encoding, errors="ignore").count(REPLACEMENT)
+    if text and text.count("\0") >= NULS * len(text):
+        raise DataError(
+            f"{path} holds {text.count(chr(0)):,} NUL characters among {len(text):,}: it is UTF-16, UTF-32 or no text;"
+            f" {_as(encoding)}"
+        )
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text and not allow_empty:
         raise DataError(f"{path} is empty; give a file with text in it")
@@ -152,8 +159,16 @@ def _wrong_byte(path: Path, data: bytes, encoding: str, error: UnicodeDecodeErro
     offset = len(data) - len(error.object) + error.start  # utf-8-sig counts from behind its mark
     before = data[:offset].decode(encoding, errors="replace")
     line = before.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
-    name = "UTF-8" if codecs.lookup(encoding).name == "utf-8" else encoding
     return (
-        f"{path} is not {name}: byte 0x{data[offset]:02X} in line {line}, at byte offset {offset} (from 0);"
-        f" save the file as {name}, or name the encoding it has"
+        f"{path} is not {_spoken(encoding)}: byte 0x{data[offset]:02X} in line {line}, at byte offset {offset}"
+        f" (from 0); {_as(encoding)}"
     )
+
+
+def _as(encoding: str) -> str:
+    name = _spoken(encoding)
+    return f"save the file as {name}, or name the encoding it has (of pairs and tables: task.encoding=NAME)"
+
+
+def _spoken(encoding: str) -> str:
+    return "UTF-8" if codecs.lookup(encoding).name == "utf-8" else encoding

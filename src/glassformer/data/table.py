@@ -130,6 +130,11 @@ def _number(path: Path, column: Column, names: list[str] | None, width: int) -> 
         number = int(column)
         if 0 <= number < width:
             return number
+    if width == 1:
+        raise DataError(
+            f"{path} has no column {column!r}: the first line is one column only; does task.separator say what stands"
+            " between columns? tab, comma, space or a character"
+        )
     near = difflib.get_close_matches(str(column), names or [], n=1)
     hint = did_you_mean(str(column), near) or ";"
     known = f"named {', '.join(map(repr, names))}" if names else "without a header that names them"

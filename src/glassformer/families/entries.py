@@ -96,7 +96,7 @@ class Key:
             raise CheckpointError(f"{self.theirs} is missing")
         value = foreign.get(self.theirs, self.default)
         if self.words is not None:
-            if value not in self.words:
+            if value not in tuple(self.words):  # a list, which is no word, could not be looked up
                 raise UnsupportedError(f"{self.theirs} is {value!r}; known here are {', '.join(map(repr, self.words))}")
             value = self.words[value]
         return dict.fromkeys((self.ours,) if isinstance(self.ours, str) else self.ours, value)
@@ -143,6 +143,41 @@ class Fixed:
     def write(self, values: Values) -> dict[str, Any]:
         """Return the value."""
         return {self.theirs: self.value} if self.written else {}
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Several settings of theirs that are one here, and must therefore be equal.
+
+    Attributes:
+        theirs: Their names; each must be there.
+        ours: Its name here.
+        aliases: Further names, which may be there and are not written.
+    """
+
+    theirs: tuple[str, ...]
+    ours: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All their names."""
+        return (*self.theirs, *self.aliases)
+
+    def read(self, foreign: Foreign) -> Values:
+        """Return the value under our name."""
+        missing = [f"{name} is missing" for name in self.theirs if name not in foreign]
+        if missing:
+            raise CheckpointError(", ".join(missing))
+        said = {name: foreign[name] for name in self.names if name in foreign}
+        if any(value != said[self.theirs[0]] for value in said.values()):
+            told = ", ".join(f"{name} is {value!r}" for name, value in said.items())
+            raise UnsupportedError(f"{told}; only equal ones can be done here")
+        return {self.ours: said[self.theirs[0]]}
+
+    def write(self, values: Values) -> dict[str, Any]:
+        """Return the value under their names."""
+        return dict.fromkeys(self.theirs, values[self.ours])
 
 
 @dataclass(frozen=True)

@@ -42,20 +42,32 @@ class Architecture:
         name: As config.json calls it.
         answer: What comes out.
         constants: Our settings that are always so in it.
+        entries: What settings mean that matter in it alone.
     """
 
     name: str
     answer: Answer = "tokens"
     constants: Mapping[str, Any] = field(default_factory=dict)
+    entries: tuple[Entry, ...] = ()
+
+
+COVERED = frozenset(("bias",))
+"""Settings of ours that finer ones cover (attention.bias, out_bias, feed_forward_bias, norm_bias)."""
+
+
+def _no_weights(config: TransformerConfig) -> Weights:
+    raise UnsupportedError("there are no checkpoints of this family in another library's format")
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
     """What makes a family of models out of the bricks; nothing here computes.
 
+    A family that nobody has published weights of has presets alone.
+
     Attributes:
         name: Ours.
-        model_type: What config.json calls it.
+        model_type: What config.json calls it; empty = there is none.
         architectures: Its classes; the first is meant where config.json names none.
         entries: What each of its settings means.
         constants: Our settings that are always so in this family.
@@ -63,17 +75,19 @@ class Family:
         prefix: What the names of its body begin with wherever a head stands beside it.
         no_effect: Settings that change no number, besides those of all families.
         presets: Its published sizes, and tiny ones.
+        extra_ids: How many `<extra_id_N>` follow its vocabulary where the tokenizer's files do not say it (T5).
     """
 
     name: str
-    model_type: str
-    architectures: tuple[Architecture, ...]
-    entries: tuple[Entry, ...]
-    constants: Mapping[str, Any]
-    weights: Callable[[TransformerConfig], Weights]
+    model_type: str = ""
+    architectures: tuple[Architecture, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    weights: Callable[[TransformerConfig], Weights] = _no_weights
     prefix: str = ""
     no_effect: frozenset[str] = frozenset()
     presets: Mapping[str, Preset] = field(default_factory=dict)
+    extra_ids: int = 0
 
     def architecture(self, settings: Mapping[str, Any]) -> Architecture:
         """Return which of its classes a config.json means.
@@ -81,6 +95,8 @@ class Family:
         Raises:
             UnsupportedError: One that is not known here.
         """
+        if not self.architectures:
+            raise UnsupportedError(f"there are no checkpoints of {self.name} in another library's format")
         named = settings.get("architectures") or [self.architectures[0].name]
         for architecture in self.architectures:
             if architecture.name in named:
@@ -109,7 +125,9 @@ class Family:
                 values |= entry.read(foreign)
             except GlassformerError as error:
                 problems.append(str(error))
-        accounted = {name for entry in (*self.entries, Classes()) for name in entry.names} | NO_EFFECT | self.no_effect
+        others = [entry for known in self.architectures for entry in known.entries]
+        entries = (*self.entries, *others, Classes())
+        accounted = {name for entry in entries for name in entry.names} | NO_EFFECT | self.no_effect
         problems += [
             f"{name} is {value!r}, and not known here{did_you_mean(name, accounted)}"
             for name, value in settings.items()
@@ -132,10 +150,14 @@ class Family:
             brief = Brief.of(config)
             architecture = self._architecture_for(brief)
             values = _values(brief)
+            self._check_constants(values, architecture)
             settings: dict[str, Any] = {"architectures": [architecture.name], "model_type": self.model_type}
             for entry in self._entries(architecture):
                 settings |= entry.write(values)
             again = self.read(settings)
+            if again.kind == config.kind:  # a config may leave to the tensors what else there is
+                names = [name for rule in self.weights_of(config, settings).rules for name in rule.theirs]
+                again = self.read(settings, names)
         except GlassformerError as error:
             raise UnsupportedError(f"this model is none that a {self.name} checkpoint can hold: {error}") from error
         differing = differences(_told(again), _told(config))
@@ -161,14 +183,28 @@ class Family:
             bare = not any(name.startswith(self.prefix) for name in tensors)
         return weights.renamed(self.prefix, "") if bare and self.prefix else weights
 
+    def _check_constants(self, values: Values, architecture: Architecture) -> None:
+        """What no setting of theirs says must be as it always is; "None" of ours may stand for anything."""
+        constants = {**self.constants, **architecture.constants}
+        differing = [
+            f"{name} is {values[name]}, not {value}"
+            for name, value in constants.items()
+            if value is not None and name not in COVERED and name in values and values[name] not in (value, None)
+        ]
+        if differing:
+            raise UnsupportedError("; ".join(differing))
+
     def _entries(self, architecture: Architecture) -> tuple[Entry, ...]:
-        return (*self.entries, Classes()) if architecture.answer == "classes" else self.entries
+        classes = (Classes(),) if architecture.answer == "classes" else ()
+        return (*self.entries, *architecture.entries, *classes)
 
     def _architecture_for(self, brief: Brief) -> Architecture:
         answer: Answer = "states" if not brief.scores else "tokens" if brief.classes is None else "classes"
         for architecture in self.architectures:
             if architecture.answer == answer:
                 return architecture
+        if not self.architectures:
+            raise UnsupportedError("there are no checkpoints of it in another library's format")
         raise UnsupportedError(f"of {self.name} no architecture gives {answer}")
 
 

@@ -19,9 +19,11 @@ YARN_WORDS = {
     "attention_factor": "attention_factor",
     "mscale": "mscale",
     "mscale_all_dim": "mscale_all",
-    "truncate": "truncate",
 }
-"""What YaRN may say, theirs and ours."""
+"""The numbers that YaRN may say, theirs and ours."""
+
+LLAMA3_WORDS = {"low_freq_factor": "low", "high_freq_factor": "high"}
+"""Those of llama3."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,14 @@ class Rope:
     Attributes:
         theta: Base where none is named.
         share: Share of a head that turns, where none is named.
+        partial: Whether another share can be asked for; the reference ignores it elsewhere, or breaks.
         theta_name: Old name of the base.
         share_name: Old name of the share.
     """
 
     theta: float = 10_000.0
     share: float = 1.0
+    partial: bool = False
     theta_name: str = "rope_theta"
     share_name: str = "partial_rotary_factor"
 
@@ -47,21 +51,18 @@ class Rope:
 
     def read(self, foreign: Foreign) -> Values:
         """Return `rotary`; what is said twice must be said alike."""
-        said: dict[str, Any] = {}
-        for name in ("rope_scaling", "rope_parameters"):
-            said |= foreign.get(name) or {}
-        kind = said.pop("rope_type", None) or said.pop("type", None) or "default"
-        said.pop("type", None)
+        said = _said(foreign, {self.theta_name: "rope_theta", self.share_name: "partial_rotary_factor"})
+        kind = said.pop("rope_type", "default")
         if kind not in KINDS:
-            raise UnsupportedError(
-                f"rope type {kind!r} is not known here{did_you_mean(kind, KINDS)}; known are {', '.join(KINDS)}"
-            )
-        theta = said.pop("rope_theta", None) or foreign.get(self.theta_name, self.theta)
-        share = said.pop("partial_rotary_factor", None) or foreign.get(self.share_name, self.share)
+            raise UnsupportedError(f"rope type {kind!r} is not known here{did_you_mean(str(kind), KINDS)}")
+        theta = _number("rope_theta", said.pop("rope_theta", self.theta))
+        share = _number("partial_rotary_factor", said.pop("partial_rotary_factor", self.share))
+        if share != self.share and not self.partial:
+            raise UnsupportedError(f"partial_rotary_factor is {share}; in this family whole heads turn")
         scaling = _scaling(kind, said, foreign)
         if said:
             raise CheckpointError(f"of rope type {kind!r} the settings {', '.join(sorted(said))} are not known here")
-        return {"rotary": RotaryConfig(theta=float(theta), share=float(share), scaling=scaling)}
+        return {"rotary": RotaryConfig(theta=theta, share=share, scaling=scaling)}
 
     def write(self, values: Values) -> dict[str, Any]:
         """Return `rope_parameters`, the spelling since version 5, which says all."""
@@ -74,42 +75,59 @@ class Rope:
         return {"rope_parameters": parameters | _written(rotary.scaling)}
 
 
+def _said(foreign: Foreign, old: Mapping[str, str]) -> dict[str, Any]:
+    """All that is said of rotary positions, wherever it stands; what is null is not said."""
+    said: dict[str, Any] = {}
+    for place in (*old, "rope_scaling", "rope_parameters"):
+        value = foreign.get(place)
+        found = {old[place]: value} if place in old else {} if value is None else value
+        if not isinstance(found, Mapping):
+            raise CheckpointError(f"{place} is {value!r}; it must be settings by name")
+        for name, stated in found.items():
+            ours = "rope_type" if name == "type" else name
+            if stated is not None and said.setdefault(ours, stated) != stated:
+                raise CheckpointError(f"{ours} is {said[ours]!r} and, in {place}, {stated!r}")
+    return said
+
+
 def _scaling(kind: str, said: dict[str, Any], foreign: Foreign) -> ScalingConfig | None:
     """Take what belongs to one kind out of what is said."""
-    longest = foreign.get("max_position_embeddings")
+    factor, original = said.pop("factor", None), said.pop("original_max_position_embeddings", None)
     if kind == "default":
-        said.pop("factor", None)
-        said.pop("original_max_position_embeddings", None)
         return None
-    if said.get("factor") is None and kind != "yarn":
+    if factor is None and kind != "yarn":
         raise CheckpointError(f"rope type {kind!r} needs a factor")
-    factor = said.pop("factor", None)
     if kind == "linear":
-        said.pop("original_max_position_embeddings", None)
-        return LinearScaling(factor=float(factor))
-    original = said.pop("original_max_position_embeddings", None)
+        return LinearScaling(factor=_number("factor", factor))
+    longest = foreign.get("max_position_embeddings")
     original = foreign.get("original_max_position_embeddings") or original or longest
-    if original is None:
-        raise CheckpointError(f"rope type {kind!r} needs original_max_position_embeddings")
+    if not isinstance(original, int):
+        raise CheckpointError(f"rope type {kind!r} needs original_max_position_embeddings, a number of tokens")
     if kind == "llama3":
-        low, high = said.pop("low_freq_factor", 1.0), said.pop("high_freq_factor", 4.0)
-        return Llama3Scaling(factor=float(factor), low=float(low), high=float(high), original_positions=original)
-    if factor is None:
-        factor = (longest or original) / original
-    elif longest is not None and original * factor != longest:
+        return Llama3Scaling(
+            factor=_number("factor", factor), original_positions=original, **_numbers(LLAMA3_WORDS, said)
+        )
+    stretched = (longest or original) / original
+    if factor is not None and stretched != factor:
         warnings.warn(
             f"YaRN stretches {original} positions by {factor}, which are not the max_position_embeddings of {longest}; "
             "the factor is what counts",
             stacklevel=2,
         )
-    words = {ours: said.pop(theirs) for theirs, ours in YARN_WORDS.items() if said.get(theirs) is not None}
-    for theirs in YARN_WORDS:
-        said.pop(theirs, None)
-    return YarnScaling(factor=float(factor), original_positions=original, **_floats(words))
+    factor = _number("factor", stretched if factor is None else factor)
+    truncate = said.pop("truncate", True)
+    return YarnScaling(factor=factor, original_positions=original, truncate=truncate, **_numbers(YARN_WORDS, said))
 
 
-def _floats(words: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value if isinstance(value, bool) else float(value) for name, value in words.items()}
+def _numbers(words: Mapping[str, str], said: dict[str, Any]) -> dict[str, Any]:
+    """Take the numbers that go by these words out of what is said."""
+    return {ours: _number(theirs, said.pop(theirs)) for theirs, ours in words.items() if theirs in said}
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CheckpointError(f"{name} is {value!r}; it must be a number")
+    return float(value)
 
 
 def _written(scaling: ScalingConfig | None) -> dict[str, Any]:
@@ -119,7 +137,6 @@ def _written(scaling: ScalingConfig | None) -> dict[str, Any]:
     if isinstance(scaling, LinearScaling):
         return said
     said["original_max_position_embeddings"] = scaling.original_positions
-    if isinstance(scaling, Llama3Scaling):
-        return said | {"low_freq_factor": scaling.low, "high_freq_factor": scaling.high}
-    stated = {theirs: scaling.__dict__[ours] for theirs, ours in YARN_WORDS.items()}
-    return said | {name: value for name, value in stated.items() if value is not None}
+    words = LLAMA3_WORDS if isinstance(scaling, Llama3Scaling) else YARN_WORDS
+    said |= {theirs: scaling.__dict__[ours] for theirs, ours in words.items() if scaling.__dict__[ours] is not None}
+    return said | ({"truncate": scaling.truncate} if isinstance(scaling, YarnScaling) else {})

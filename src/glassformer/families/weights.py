@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -123,14 +123,21 @@ class Weights:
     Attributes:
         rules: One for each parameter of ours.
         copies: Names under which they may store a tensor again, and whose copy each is; it is read if it is there and
-            must be equal, and is never written.
+            must be equal, and is not written.
         derived: Ends of names of tensors that hold nothing learned (masks, tables of angles); they are neither read
             nor written.
+        unused: Names of tensors of heads that this model does not have and that may stand in the same file (BERT's
+            next-sentence head beside that of masked tokens); they are neither read nor written.
+        old_ends: What the end of a name was in old files, and what it is now.
+        repeated: Those copies that are written nevertheless, as the other library would draw them anew.
     """
 
     rules: tuple[Rule, ...]
     copies: Mapping[str, str] = field(default_factory=dict)
     derived: tuple[str, ...] = ()
+    unused: frozenset[str] = frozenset()
+    old_ends: Mapping[str, str] = field(default_factory=dict)
+    repeated: frozenset[str] = frozenset()
 
     def renamed(self, before: str, after: str) -> Weights:
         """Return the same with another beginning of their names, where they begin so."""
@@ -139,7 +146,16 @@ class Weights:
             return after + name.removeprefix(before) if name.startswith(before) else name
 
         rules = tuple(Rule(rule.ours, tuple(map(new, rule.theirs)), rule.layout) for rule in self.rules)
-        return Weights(rules, {new(name): new(of) for name, of in self.copies.items()}, self.derived)
+        copies = {new(name): new(of) for name, of in self.copies.items()}
+        repeated, unused = (frozenset(map(new, names)) for names in (self.repeated, self.unused))
+        return replace(self, rules=rules, copies=copies, repeated=repeated, unused=unused)
+
+    def spelling(self, name: str) -> str:
+        """Return what a tensor of a file is called here: its name, or that which is now its name."""
+        for old, end in self.old_ends.items():
+            if name.endswith(old):
+                return name.removesuffix(old) + end
+        return name
 
 
 def linear(

@@ -23,8 +23,9 @@ class ReadsText(Protocol):
 def input_ids(model: Transformer, tokenizer: TextTokenizer, ids: Sequence[int]) -> list[int]:
     """Return the row of ids that stands for a text where nothing is to be written.
 
-    An encoder alone gets what the tokenizer's own frame puts around a text (`[CLS] text [SEP]`), or begin and end token
-    where there is no frame; the encoder of an encoder-decoder the end token; a decoder what it begins texts with.
+    An encoder alone gets what the tokenizer's own frame puts around a text (`[CLS] text [SEP]`); where there is none, the
+    end token, and a model that labels texts the begin token too, as its task has it. The encoder of an encoder-decoder
+    gets the end token, a decoder what it begins texts with.
 
     Args:
         model: Any Transformer.
@@ -38,7 +39,7 @@ def input_ids(model: Transformer, tokenizer: TextTokenizer, ids: Sequence[int]) 
         return [*beginning(model, tokenizer), *ids]
     if tokenizer.has_frame:
         return tokenizer.frame(ids).ids
-    return [*beginning(model, tokenizer), *ids, *end]
+    return [*(beginning(model, tokenizer) if model.config.pools else []), *ids, *end]
 
 
 def room_for_text(model: Transformer, tokenizer: TextTokenizer) -> int | None:

@@ -100,12 +100,12 @@ def reading_of(
 
 def _specials(model: Transformer, tokenizer: TextTokenizer, name: str) -> int:
     """How many special tokens are read along with the "input" or the "output"."""
-    begin, end = len(beginning(model, tokenizer)), len(source_ids(tokenizer, []))
-    if model.decoder is None and tokenizer.has_frame:
-        return len(tokenizer.frame([]).ids)
-    if model.config.pools:
-        return begin + end
-    return end if name == "input" and model.encoder is not None else begin
+    begin = beginning(model, tokenizer)
+    if name == "output":
+        return len(begin)
+    if model.config.pools and model.decoder is not None:
+        return len(begin) + len(source_ids(tokenizer, []))
+    return len(input_ids(model, tokenizer, []))
 
 
 def _first(tokenizer: TextTokenizer, ids: Sequence[int], number: int) -> list[int]:

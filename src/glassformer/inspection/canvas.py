@@ -175,7 +175,8 @@ def save_png(figure: Figure, path: Path, dpi: int = 150) -> tuple[str, ...]:
         finally:
             for text, label in texts.items():
                 text.set_text(label)
-    return tuple(label for label, drawn in shown.items() if drawn != label)
+    # A label that is stacked has line breaks.
+    return tuple(dict.fromkeys(label.replace("\n", "") for label, drawn in shown.items() if drawn != label))
 
 
 def readable(label: str, longest: int | None = LONGEST) -> str:
@@ -197,6 +198,12 @@ def inches(label: str, size: float = TEXT_SIZE) -> float:
         size: Of its letters, in points.
     """
     return sum(map(_squares, label)) * size / 72
+
+
+def stackable(label: str) -> bool:
+    """Return whether the letters of a label may stand one on the other, as those of Chinese do."""
+    wide = [unicodedata.east_asian_width(character) in "WF" for character in label]
+    return any(wide) and all(mark or character in "␣…" for mark, character in zip(wide, label, strict=True))
 
 
 def widest(labels: Sequence[str], size: float = TEXT_SIZE) -> float:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.inspection.attention import check_labels
-from glassformer.inspection.canvas import INK, PALE, TEXT_SIZE, inches, readable, sheet, style, widest
+from glassformer.inspection.canvas import INK, PALE, TEXT_SIZE, inches, readable, sheet, stackable, style, widest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,12 @@ COLOUR_MAP = "viridis"  # equal steps of the number look like equal steps
 
 MOST_INCHES, LEAST_INCHES = 6.0, 0.1
 """Of one picture in a grid, and between two labels in it."""
+
+LEAST_WIDTH = 0.8
+"""Of one picture in a grid, in inches."""
+
+LINE = 1.15
+"""Height of a line of letters that stand on each other, in their size."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -76,28 +82,27 @@ def heat_map(weights: Float[Tensor, "query key"], rows: Sequence[str], columns: 
     check_labels(columns, weights.shape[1])
     queries, keys = [readable(label) for label in rows], [readable(label) for label in columns]
     values = weights.detach().float().cpu()
-    cell = min(0.3, max(0.15, 4.2 / max(values.shape)))
-    size = min(TEXT_SIZE, 52 * cell)
-    upright = widest(keys, size) > 0.9 * cell
+    high, wide = (min(0.3, max(0.15, 4.2 / number)) for number in values.shape)
+    size = min(TEXT_SIZE, 52 * min(high, wide))
     gap = 0.07
     left = widest(queries, size) + gap + 0.1
     with style():
         figure, axes = sheet(
             title,
-            (cell * len(keys), cell * len(queries)),
+            (wide * len(keys), high * len(queries)),
             left=left,
-            right=max(0.8, 4.0 - left - cell * len(keys)),
-            below=(widest(keys, size) if upright else size / 72) + gap + 0.1,
+            right=max(0.8, 4.0 - left - wide * len(keys)),
+            below=_depth(keys, size, wide) + gap + 0.1,
             above=0.08,
         )
         largest = float(values.nan_to_num(0.0, 0.0, 0.0).max()) or 1.0
         _cells(axes, values / largest)
         axes.set_axis_off()
-        beside, under = -0.5 - gap / cell, len(queries) - 0.5 + gap / cell
+        beside, under = -0.5 - gap / wide, len(queries) - 0.5 + gap / high
         for row, label in enumerate(queries):
             axes.text(beside, row, label, size=size, ha="right", va="center", parse_math=False)
         for column, label in enumerate(keys):
-            _under(axes, column, under, label, size, upright=upright)
+            _under(axes, column, under, label, size, wide)
         _colour_scale(figure, axes, largest)
     return figure
 
@@ -130,24 +135,26 @@ def heat_maps(
     queries, keys = [readable(label) for label in rows], [readable(label) for label in columns]
     values = weights.detach().float().cpu()
     heads, T, S = values.shape
-    longest = max(T, S)
-    cell = min(0.2, max(4.2 / longest, LEAST_INCHES), MOST_INCHES / longest)
-    every = math.ceil(LEAST_INCHES / cell - 1e-6)
-    size = min(TEXT_SIZE, 60 * cell * every)
-    across = _across(heads, S / T)
+    # A square each, but where one side has many more of them than the other, or a name would stand over its picture.
+    y_cell, x_cell = (min(0.2, max(4.2 / number, LEAST_INCHES), MOST_INCHES / number) for number in (T, S))
+    between = max(0.12, x_cell)
+    x_cell = max(x_cell, LEAST_WIDTH / S, (widest([readable(name) for name in names]) + 0.05 - between) / S)
+    y_every, x_every = (math.ceil(LEAST_INCHES / cell - 1e-6) for cell in (y_cell, x_cell))
+    size = min(TEXT_SIZE, 60 * y_cell * y_every, 60 * x_cell * x_every)
+    name_height = 0.26
+    wide, high = S * x_cell + between, T * y_cell + name_height
+    across = _across(heads, wide / high)
     down = math.ceil(heads / across)
-    name_height, between = 0.26, max(0.12, cell)  # inches
-    wide, high = S * cell + between, T * cell + name_height
     gap = 0.07
-    upright = [label for label in keys[::every] if inches(label, size) > 0.95 * cell * every]
-    left = widest(queries[::every], size) + gap + 0.1
+    shown = keys[::x_every]
+    left = widest(queries[::y_every], size) + gap + 0.1
     with style():
         figure, axes = sheet(
             title,
             (across * wide - between, down * high),
             left=left,
             right=max(0.8, 4.0 - left - across * wide),
-            below=max(widest(upright, size), size / 72) + gap + 0.1,
+            below=_depth(shown, size, x_cell * x_every) + gap + 0.1,
             above=0.02,
         )
         largest = float(values.nan_to_num(0.0, 0.0, 0.0).max()) or 1.0
@@ -157,17 +164,17 @@ def heat_maps(
         for head, name in enumerate(names):
             x, y = head % across * wide, head // across * high + name_height
             axes.imshow(
-                _coloured(values[head] / largest), extent=(x, x + S * cell, y + T * cell, y), interpolation="none"
+                _coloured(values[head] / largest), extent=(x, x + S * x_cell, y + T * y_cell, y), interpolation="none"
             )
             axes.text(x, y - 0.04, readable(name), va="bottom", parse_math=False)
             if head % across == 0:
-                for row in range(0, T, every):
-                    place = y + (row + 0.5) * cell
+                for row in range(0, T, y_every):
+                    place = y + (row + 0.5) * y_cell
                     axes.text(x - gap, place, queries[row], size=size, ha="right", va="center", parse_math=False)
             if head + across >= heads:
-                for column in range(0, S, every):
-                    label, middle = keys[column], x + (column + 0.5) * cell
-                    _under(axes, middle, y + T * cell + gap, label, size, upright=label in upright)
+                for column in range(0, S, x_every):
+                    middle = x + (column + 0.5) * x_cell
+                    _under(axes, middle, y + T * y_cell + gap, keys[column], size, x_cell * x_every)
         axes.set_aspect("auto")
         _colour_scale(figure, axes, largest)
     return figure
@@ -241,21 +248,31 @@ def _scale(axes: Axes, log: bool) -> None:
     axes.set_axisbelow(True)
 
 
-def _under(axes: Axes, x: float, y: float, label: str, size: float, *, upright: bool) -> None:
-    if upright:
-        axes.text(
-            x,
-            y,
-            label,
-            size=size,
-            rotation=90,
-            rotation_mode="anchor",
-            ha="right",
-            va="center",
-            parse_math=False,
-        )
+def _fits(label: str, size: float, room: float) -> bool:
+    """Whether a label has room beside its neighbours, in inches, without being turned or stacked."""
+    return inches(label, size) <= 0.95 * room
+
+
+def _depth(labels: Sequence[str], size: float, room: float) -> float:
+    """How far labels reach down, in inches: what `_under` needs below a picture."""
+
+    def depth(label: str) -> float:
+        if _fits(label, size, room):
+            return size / 72
+        return LINE * len(label) * size / 72 if stackable(label) else inches(label, size)
+
+    return max(map(depth, labels))
+
+
+def _under(axes: Axes, x: float, y: float, label: str, size: float, room: float) -> None:
+    """A label under its column: as it is where there is room, else turned, or Chinese letter under letter."""
+    common: dict[str, Any] = {"size": size, "parse_math": False}
+    if _fits(label, size, room):
+        axes.text(x, y, label, ha="center", va="top", **common)
+    elif stackable(label):
+        axes.text(x, y, "\n".join(label), ha="center", va="top", linespacing=1.0, **common)
     else:
-        axes.text(x, y, label, size=size, ha="center", va="top", parse_math=False)
+        axes.text(x, y, label, rotation=90, rotation_mode="anchor", ha="right", va="center", **common)
 
 
 def _cells(axes: Axes, values: Tensor) -> None:

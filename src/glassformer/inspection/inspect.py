@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.core.config import HeadConfig
 from glassformer.core.errors import DataError
 from glassformer.core.tape import Tape
 from glassformer.inspection.attention import COPIES, check_labels, mib
@@ -141,10 +142,12 @@ class Inspection:
     Attributes:
         attention: Every chosen layer, in the order of the forward pass.
         sizes: Every block, in the order of the forward pass.
+        labels: Of a model that labels texts, the probability of each label, the most probable first.
     """
 
     attention: tuple[LayerAttention, ...]
     sizes: tuple[LayerSize, ...]
+    labels: Mapping[str, float] = field(default_factory=dict)
 
 
 def inspect_sample(
@@ -194,11 +197,14 @@ def inspect_sample(
             return rms(value)
         return value if chosen is None else value[:, chosen]  # a copy, for a view would keep all heads alive
 
+    head = model.config.head
     tape = Tape(model, *(site.name for site in sites), f"*{RESIDUAL}", reduce=kept)
     with inference(model.modules()):
         memory = None if sources is None else model.encode(_row(sources, model), tape=tape)
-        model(_row(tokens, model), memory=memory, outputs="hidden", tape=tape)
-    return Inspection(tuple(site.read(tape) for site in sites), tuple(_sizes(tape, axes)))
+        labelling = head is not None and head.pooling is not None and head.vocab_size is not None
+        found = model(_row(tokens, model), memory=memory, outputs="logits" if labelling else "hidden", tape=tape)
+    labels = _labels(head, found[0]) if head is not None and labelling else {}
+    return Inspection(tuple(site.read(tape) for site in sites), tuple(_sizes(tape, axes)), labels)
 
 
 @dataclass(frozen=True)
@@ -231,6 +237,13 @@ class _Site:
         if self.rows.merges:
             weights = self.rows.averaged(weights, 1)
         return LayerAttention(self.part, self.layer, self.heads, weights, self.rows.labels, self.columns.labels)
+
+
+def _labels(head: HeadConfig, logits: Tensor) -> dict[str, float]:
+    """p(c) = softmax(logits)_c by the name of the class, or its number where nobody named them."""
+    probabilities = logits.float().softmax(-1).tolist()
+    names = head.classes or tuple(map(str, range(len(probabilities))))
+    return dict(sorted(zip(names, probabilities, strict=True), key=lambda each: -each[1]))
 
 
 def _check_text(ids: Sequence[int], axis: Axis) -> None:

@@ -6,7 +6,8 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from html import escape
+from html import escape, unescape
+from unicodedata import east_asian_width
 
 from glassformer.inspection.canvas import INK, PALE, PAPER
 
@@ -48,24 +49,29 @@ figure { margin: 0; min-width: 0; overflow-x: auto; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg text { font-family: inherit !important; }
 table { width: 100%; border-collapse: collapse; }
-th { color: var(--soft); font-size: 0.85rem; font-weight: 500; text-align: start; }
+th { color: var(--soft); font-size: 0.85rem; font-weight: 500; text-align: start; white-space: nowrap; }
 th, td { padding: 0.5rem 1rem 0.5rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-td { white-space: pre-wrap; }
+td { min-width: 10rem; white-space: pre-wrap; }
+td.short { min-width: 0; white-space: nowrap; }
 .right { color: var(--good); } .wrong { color: var(--bad); }
 .right, .wrong { font-weight: 600; white-space: nowrap; }
 pre {
   margin: 0.5rem 0; padding: 0.7rem 0.9rem; overflow-x: auto;
-  border-radius: 0.6rem; background: var(--card);
+  border-radius: 0.6rem; background: var(--card); white-space: pre-wrap;
   font: 0.9rem/1.5 ui-monospace, "SF Mono", Consolas, "DejaVu Sans Mono", monospace;
 }
 footer { margin-top: 3rem; color: var(--soft); font-size: 0.85rem; }
 @media (max-width: 40rem) {
   thead { position: absolute; clip-path: inset(50%); }
   tr { display: block; padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
-  td { display: grid; grid-template-columns: 5rem 1fr; padding: 0.15rem 0; border: 0; }
+  td, td.short { display: grid; grid-template-columns: 5rem 1fr; width: auto; min-width: 0; white-space: pre-wrap; }
+  td { padding: 0.15rem 0; border: 0; }
   td::before { content: attr(data-name); color: var(--soft); font-size: 0.85rem; }
 }
 """
+
+SHORT = 24
+"""Letters of a cell that is never broken."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing may be loaded, and no script run, whatever a text in the page holds."""
@@ -158,14 +164,15 @@ def facts(values: Sequence[tuple[str, str]]) -> str:
 
 
 def rows(names: Sequence[str], content: Sequence[Sequence[str]]) -> str:
-    """Return a table, which a telephone shows row by row.
+    """Return a table, which a telephone shows row by row; no column of short texts is broken to make room.
 
     Args:
         names: Of the columns, as plain text.
         content: The cells of each row: HTML, from `cell` or `mark`.
     """
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "\n".join("<tr>" + "".join(_named(names, cells)) + "</tr>" for cells in content)
+    short = [max(map(_columns, cells), default=0) <= SHORT for cells in zip(*content, strict=True)]
+    body = "\n".join("<tr>" + "".join(_named(names, cells, short)) + "</tr>" for cells in content)
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
@@ -201,6 +208,12 @@ def _value(text: str) -> str:
     return f'<dd class="text">{escape(text)}</dd>' if len(text) > 10 else f"<dd>{escape(text)}</dd>"
 
 
-def _named(names: Sequence[str], cells: Sequence[str]) -> Iterator[str]:
-    for name, content in zip(names, cells, strict=True):
-        yield f'<td data-name="{escape(name)}">{content}</td>'
+def _named(names: Sequence[str], cells: Sequence[str], short: Sequence[bool]) -> Iterator[str]:
+    for name, content, whole in zip(names, cells, short, strict=True):
+        yield f'<td data-name="{escape(name)}"{" class=short" * whole}>{content}</td>'
+
+
+def _columns(html: str) -> int:
+    """How wide the text of a cell is; a Chinese character is as wide as two others."""
+    text = unescape(re.sub("<[^>]*>", "", html))
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)

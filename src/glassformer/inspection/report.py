@@ -220,7 +220,8 @@ def _attention(data: ReportData, language: str, room: int) -> Iterator[str]:
     if missing:
         limit = f"{LIMIT_BYTES / 1e6:g}"
         body += note(word("left_out_pictures", language).format(number=missing, limit=limit))
-    yield section(word("attention", language), body, word("attention_hint", language))
+    hint = f"{word('attention_hint', language)} {word('attention_chosen', language)}"
+    yield section(word("attention", language), body, hint)
 
 
 def _points(metrics: Sequence[Mapping[str, Any]], split: str, name: str) -> Points:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -112,11 +113,12 @@ def summarise(model: Transformer, length: int | None = None) -> Summary:
     return Summary(length, rows, _kinds(model, length), _total("total", rows), tuple(_initial_values(model)))
 
 
-def table(summary: Summary) -> str:
+def table(summary: Summary, width: int | None = None) -> str:
     """Return a summary as plain text in columns.
 
     Args:
         summary: From `summarise`.
+        width: Where lines end: what does not fit beside a name stands below it; None = nowhere.
     """
     head = ("part", "parameters", "FLOPs", "bytes", "")
     parts = [_cells(row) for row in summary.rows]
@@ -133,9 +135,10 @@ def table(summary: Summary) -> str:
     return "\n\n".join(
         (
             f"FLOPs of one forward pass over {summary.length} tokens",
-            _aligned([head, *parts, _cells(summary.total)]),
-            _aligned([("kind", *head[1:]), *kinds]),
-            _aligned([("matrix", "rule", "expected std", "measured std"), *draws], left=2),
+            _aligned([head, *parts, _cells(summary.total)], width),
+            _aligned([("kind", *head[1:]), *kinds], width),
+            "Standard deviation of each matrix: by its rule, and as it is now",
+            _aligned([("matrix", "rule", "expected", "measured"), *draws], width, left=2),
         )
     )
 
@@ -232,14 +235,27 @@ def _cells(row: Row) -> tuple[str, ...]:
     return row.name, f"{row.parameters:,}", f"{row.flops:,}", f"{row.bytes:,}", shared
 
 
-def _aligned(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns of equal width; the first `left` of them, and a last column of remarks, start at the left."""
+def _aligned(rows: Sequence[Sequence[str]], width: int | None = None, left: int = 1) -> str:
+    """Columns of equal width; the first `left` of them, and a last column of remarks, start at the left.
+
+    Where a line is too long its remark goes below it, and, if that is not enough, all but the name.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    remarks = not rows[0][-1]
     lines = []
     for row in rows:
         cells = [
             cell.ljust(width) if column < left or not rows[0][column] else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        lines.append("  ".join(cells).rstrip())
+        whole = "  ".join(cells).rstrip()
+        if width is None or len(whole) <= width:
+            lines.append(whole)
+            continue
+        beside, below = (cells[:-1], row[-1]) if remarks else (cells, "")
+        if len("  ".join(beside).rstrip()) > width:
+            lines.append(row[0])
+            beside = ["", *beside[1:]]
+        lines.append("  ".join(beside).rstrip())
+        lines += textwrap.wrap(below, max(20, width - 2), initial_indent="  ", subsequent_indent="  ") if below else []
     return "\n".join(lines)

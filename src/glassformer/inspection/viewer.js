@@ -124,7 +124,7 @@ class HeatMap {
     this.high = Math.max(this.size, this.lowest);
     const letters = clamp(this.size * 0.75, 10, 14);
     const every = Math.ceil(SMALLEST_LABEL / this.size);
-    this.steep = new Set(this.columns.filter((label) => widestOf([label], letters) > every * this.size - 2));
+    this.steep = new Set(this.columns.filter((label) => widestOf([label], letters) > every * this.size - 4));
     this.topHeight = Math.min(Math.max(22, Math.ceil(widestOf([...this.steep], letters)) + 14), narrow ? 96 : 150);
     this.map.style.gridTemplate = `${this.topHeight}px auto / ${this.sideWidth}px auto`;
     this.map.style.fontSize = `${letters}px`;
@@ -143,7 +143,8 @@ class HeatMap {
     box.style[extent] = this.cells.style[extent] = `${size * labels.length}px`;
     box.replaceChildren();
     const every = Math.ceil(SMALLEST_LABEL / size);
-    for (let i = 0; i < labels.length; i += every) box.append(this.one(side, i));
+    const first = Math.min(every - 1 >> 1, labels.length - 1); // in the middle of those it stands for
+    for (let i = first; i < labels.length; i += every) box.append(this.one(side, i));
     box.append(element("span", "chosen"));
   }
 
@@ -154,7 +155,7 @@ class HeatMap {
     if (extent === "width" && this.steep.has(labels[index])) {
       made.className = STACKED.test(labels[index]) ? "stacked" : "steep";
     }
-    const room = Math.max(size, SMALLEST_LABEL + 4);
+    const room = Math.max(size, SMALLEST_LABEL);
     made.style[place] = `${clamp((index + 0.5) * size - room / 2, 0, Math.max(0, size * labels.length - room))}px`;
     made.style[extent] = made.style.lineHeight = `${room}px`;
     return made;

@@ -21,7 +21,7 @@ from glassformer.core.files import write_text
 from glassformer.inspection.canvas import readable, svg
 from glassformer.inspection.figures import COLOUR_MAP, bars
 from glassformer.inspection.inspect import Inspection, LayerAttention
-from glassformer.inspection.page import cell, note, page, picture, rows, section
+from glassformer.inspection.page import cell, facts, note, page, picture, rows, section
 from glassformer.inspection.wording import known_language, word
 
 LIMIT_BYTES = 10_000_000
@@ -38,6 +38,9 @@ NOT_A_NUMBER = 65535
 
 LONGEST_TEXT, LONGEST_LABEL = 400, 80
 """Characters that are shown."""
+
+MOST_LABELS = 12
+"""Labels whose probability is shown."""
 
 PARTS = ("encoder", "decoder", "cross")
 
@@ -84,6 +87,7 @@ def write_inspection(
 
     def drawn(packed: Mapping[LayerAttention, str], digits: int, left_out: Sequence[LayerAttention]) -> str:
         head = _head(texts, [*notes, *_left_out(left_out, limit_bytes, language)], language)
+        head += _decision(inspection.labels, language)
         content = _content(inspection, packed, digits, language)
         return page(title, [head, *sections], word("footer", language), language, css=css, script=code, data=content)
 
@@ -172,6 +176,16 @@ def _colours() -> str:
 def _head(texts: Mapping[str, str], notes: Sequence[str], language: str) -> str:
     shown = [cell(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…") for text in texts.values()]
     return rows([word(name, language) for name in texts], [shown]) + "".join(map(note, notes))
+
+
+def _decision(labels: Mapping[str, float], language: str) -> str:
+    """What the model labels the text with, the most probable first."""
+    if not labels:
+        return ""
+    shown = [(name, f"{100 * share:.1f} %") for name, share in labels.items()][:MOST_LABELS]
+    missing = len(labels) - len(shown)
+    rest = note(word("left_out_labels", language).format(number=missing)) if missing else ""
+    return section(word("decision", language), facts(shown) + rest, word("decision_hint", language))
 
 
 def _sections(inspection: Inspection, language: str) -> list[str]:

@@ -131,7 +131,7 @@ class ModelArguments(Config):
     norm_place: Literal["pre", "post"] = "post"
     residual: bool = True
     parallel: bool = False
-    parallel_norms: Literal[1, 2] = 1
+    parallel_norms: int = Field(1, ge=1, le=2)
     causal: bool = True
     tied: bool = True
     share_embeddings: bool = True

@@ -50,11 +50,12 @@ class Transformer(nn.Module):
             if config.head is not None:
                 d_model = config.output_stack.input.d_model
                 self.head = Head(config.head, d_model, self.output_stack.input.embedding)
-        self.to_empty(device=device)
         for name, module in self.named_modules():
             if isinstance(module, Part):
                 module.site = name
-        initialise(self, config.init, generator)
+        if device.type != "meta":  # there, nothing has a value; drawing would only cost seconds
+            self.to_empty(device=device)
+            initialise(self, config.init, generator)
 
     @property
     def output_stack(self) -> Stack:

@@ -37,6 +37,7 @@ class Block(Part):
 
     def __init__(self, config: BlockConfig, d_model: int) -> None:
         super().__init__()
+        self.config = config
         self.pre = config.norm_place == "pre"
         self.residual, self.dropout = config.residual, config.dropout
         self.attention = Attention(config.attention, d_model)

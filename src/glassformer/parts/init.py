@@ -105,7 +105,8 @@ def _std(rule: InitRule, matrix: Matrix) -> float:
     if rule.kind.startswith("xavier"):
         return rule.gain * math.sqrt(2.0 / (fan_in + fan_out))
     d_model = fan_out if matrix.role == "residual" else fan_in  # one writes to the stream, the others read it
-    std = 1.0 / math.sqrt(d_model) if rule.std == "d_model" else float(rule.std)
+    widths = {"d_model": d_model, "fan_in": fan_in}
+    std = 1.0 / math.sqrt(widths[rule.std]) if isinstance(rule.std, str) else rule.std
     return std * TRUNCATED_STD if rule.kind == "truncated_normal" else std
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.settings import Config
 from glassformer.data.labelled import LabelledSource, label_ids, label_names, listed
 from glassformer.data.length import Policy, limit_rows
 from glassformer.data.order import generator
+from glassformer.data.read import line_numbers
 from glassformer.data.table import Column, read_table
 from glassformer.tasks.files import located
 from glassformer.tasks.task import Judging, Kind, Split, TaskData, part_note
@@ -103,6 +104,16 @@ class ClassificationTask(Config):
     hide: float = Field(0.0, ge=0, lt=1)
     seed: int = Field(0, ge=0)
 
+    @model_validator(mode="after")
+    def _columns_differ(self) -> Self:
+        columns = {"text": self.text, "label": self.label, "second_text": self.second_text}
+        owner: dict[str, str] = {}
+        for name, column in columns.items():
+            other = name if column is None else owner.setdefault(str(column), name)
+            if other != name:
+                raise ConfigError(f"{other} and {name} are both column {column}; name another one for each")
+        return self
+
     @property
     def files(self) -> tuple[str, ...]:
         """The table to learn from."""
@@ -184,7 +195,7 @@ class ClassificationTask(Config):
         *,
         hide: float = 0.0,
     ) -> LabelledSource:
-        """Return encoded rows as a model of some kind reads them: `<bos> text <eos>`.
+        """Return encoded rows as a model of some kind reads them: `<bos> text <eos>`, or in the tokenizer's own frame.
 
         Args:
             rows: From `encode`.
@@ -193,14 +204,14 @@ class ClassificationTask(Config):
             tokenizer: Its vocabulary.
             hide: Share of the tokens that become '<unk>'.
         """
-        bos, eos = _ends(tokenizer)
-        start = bos if kind == "encoder_decoder" else None
+        begin, end = _ends(tokenizer)
+        start = tokenizer.bos_id if kind == "encoder_decoder" else None
         return LabelledSource(
             rows,
             labels,
             pad=tokenizer.pad_id,
-            begin=(bos,),
-            end=(eos,),
+            begin=begin,
+            end=end,
             decoder_start=start,
             hide=hide,
             hidden=tokenizer.unk_id,
@@ -215,7 +226,10 @@ class ClassificationTask(Config):
         if "" in labels:
             line = table.lines[labels.index("")]
             raise DataError(f"{name}, line {line}: the label is blank; give the text one, or leave the line out")
-        return Labelled([row[1:] for row in table.rows], labels, table.lines, name, table.notes)
+        texts = [row[1:] for row in table.rows]
+        blank = [line for row, line in zip(texts, table.lines, strict=True) if not all(map(str.strip, row))]
+        note = (f"{name}: blank texts, which are kept: {len(blank)} ({line_numbers(blank)})",) if blank else ()
+        return Labelled(texts, labels, table.lines, name, table.notes + note)
 
     def _split_off(self, rows: Labelled, notes: list[str]) -> tuple[Labelled, Labelled]:
         """Return the rows that are left to learn from, and those to validate."""
@@ -227,7 +241,7 @@ class ClassificationTask(Config):
         if not kept:
             raise DataError(
                 f"{rows.name} has {len(order)} rows, too few different ones to learn from some and validate by {cut};"
-                " give more, or a table to validate by: task.valid=FILE"
+                " give more, or a table to validate by: task.valid=FILE, or lower task.valid_share"
             )
         repeated = len(order) - cut - len(kept)
         if repeated:
@@ -264,7 +278,10 @@ class ClassificationTask(Config):
     ) -> tuple[list[list[int]], list[int]]:
         """Return rows of ids and the numbers of the rows that they come from; the notes get to know what was done."""
         parts = [tokenizer.encode_all(texts) for texts in rows.texts]
-        limited = limit_rows([_joined(each, tokenizer) for each in parts], self.longest, policy, lines=rows.lines)
+        try:
+            limited = limit_rows([_joined(each, tokenizer) for each in parts], self.longest, policy, lines=rows.lines)
+        except DataError as error:
+            raise DataError(f"{rows.name}, {error}") from error
         ids = [_joined(_within(parts[row], self.longest), tokenizer) for row in limited.kept]
         unknown = sum(map(tokenizer.n_unknown, ids))
         notes.append(part_note(f"{len(ids):,} texts {what}", unknown=unknown, repeated=repeated, more=limited.notes))
@@ -282,11 +299,11 @@ def _within(parts: Sequence[list[int]], longest: int) -> Sequence[list[int]]:
 
 def _joined(parts: Sequence[list[int]], tokenizer: TextTokenizer) -> list[int]:
     """One text as it is; two with `<eos>` between them."""
-    return parts[0] if len(parts) == 1 else [*parts[0], _ends(tokenizer)[1], *parts[1]]
+    return parts[0] if len(parts) == 1 else [*parts[0], *_ends(tokenizer)[1], *parts[1]]
 
 
-def _ends(tokenizer: TextTokenizer) -> tuple[int, int]:
-    bos, eos = tokenizer.bos_id, tokenizer.eos_id
-    if bos is None or eos is None:
+def _ends(tokenizer: TextTokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    begin, end = tokenizer.around
+    if not tokenizer.has_frame and not (begin and end):
         raise DataError("the tokenizer lacks '<bos>' or '<eos>', between which a text is read")
-    return bos, eos
+    return begin, end

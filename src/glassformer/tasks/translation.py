@@ -55,7 +55,7 @@ class TranslationTask(Config):
         min_count: How often a character, word or pair must occur to get a token; None = 2, but each byte has one.
         longest: Most tokens of a side.
         over_long: What becomes of pairs with a longer side: "skip", "cut" (both with a count) or "error".
-        beam: Beginnings that are followed when the result is measured and texts are translated; 1 = greedy.
+        beam: Beginnings that are followed when the result is measured and texts are translated; 1 = greedy. To 1000.
         length_penalty: 0 favours short translations, 1 compares means, above it long ones win.
         bleu_tokenizer: How BLEU splits translations: "13a", "zh" or "char" for Chinese, "intl".
         example: A text whose translation the report shows first.
@@ -85,7 +85,7 @@ class TranslationTask(Config):
     min_count: int | None = Field(None, ge=1)
     longest: int = Field(128, ge=1)
     over_long: Policy = "skip"
-    beam: int = Field(5, ge=1)
+    beam: int = Field(5, ge=1, le=1000)
     length_penalty: float = Field(1.0, ge=0, le=10)
     bleu_tokenizer: BleuTokenizer = "13a"
     example: str | None = None
@@ -104,6 +104,10 @@ class TranslationTask(Config):
                 raise ConfigError(f"{part}{missing} is missing: every text needs its translation; name both files")
             if source is not None and source == target:
                 raise ConfigError(f"{part}source and {part}target are both {source}; name the file of each side")
+        if str(self.source_column) == str(self.target_column):
+            raise ConfigError(
+                f"source_column and target_column are both {self.source_column}; name the column of each side"
+            )
         return self
 
     @property

@@ -58,6 +58,16 @@ class Template:
             before += part.content
         return before
 
+    @property
+    def suffix(self) -> tuple[int, ...]:
+        """The ids after a single text."""
+        after: tuple[int, ...] = ()
+        for part in reversed(self.single):
+            if isinstance(part.content, str):
+                break
+            after = part.content + after
+        return after
+
     def frame(self, a: Sequence[int], b: Sequence[int] | None = None) -> Framed:
         """Return the ids of one text or of two in their frame."""
         framed = Framed([], [])

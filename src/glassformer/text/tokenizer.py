@@ -136,6 +136,14 @@ class TextTokenizer:
             return self._template.prefix
         return (self.bos_id,) if self._roles_are_own and self.bos_id is not None else ()
 
+    @property
+    def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids before and after a text that is read as a whole: those of the template, or begin and end token."""
+        if self._template is not None:
+            return self._template.prefix, self._template.suffix
+        begin, end = self.bos_id, self.eos_id
+        return () if begin is None else (begin,), () if end is None else (end,)
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens (except the unknown one, where there is one).
 

@@ -43,7 +43,7 @@ def evaluate(
         loaded: A model in any mode, which computes in its own precision, and its tokenizer.
         split: What to judge it by.
         judging: Which metrics, and how answers are made; "loss" and the metrics of labels bring "perplexity" and how
-            many "tokens" or "texts" there are along, "bleu" its signature.
+            many "tokens" or "texts" there are along, those of answers how many "pairs", "bleu" its signature.
         batch_tokens: Tokens at a time, padding included; it changes no result.
         advanced: Told of progress.
     """
@@ -54,7 +54,7 @@ def evaluate(
         config = BeamConfig(beam=judging.beam, length_penalty=judging.length_penalty)
         answers = answer_texts(loaded, [text for text, _ in split.pairs], config, advanced=advanced)
         outputs, expected = [answer[0].text for answer in answers], [target for _, target in split.pairs]
-        found |= text_metrics(judging.metrics, outputs, expected, judging.bleu_tokenizer)
+        found |= text_metrics(judging.metrics, outputs, expected, judging.bleu_tokenizer) | {"pairs": len(expected)}
     return found
 
 

@@ -9,6 +9,7 @@ from glassformer.checkpoint.loading import Loaded
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.data.order import TokenOrder
 from glassformer.data.source import loader
+from glassformer.generation.lines import on_one_line
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.classification import ClassificationTask, Texts
@@ -37,8 +38,8 @@ class Prediction:
 
     @property
     def line(self) -> str:
-        """The label and its probability, with a tab between them."""
-        return f"{self.label}\t{self.probabilities[self.label]:.4f}"
+        """The label and its probability, with a tab between them, on one line whatever the label."""
+        return f"{on_one_line(self.label)}\t{self.probabilities[self.label]:.4f}"
 
 
 def texts_of(lines: Sequence[str], task: Task) -> list[Texts]:
@@ -75,7 +76,10 @@ def predict(
     """
     head = loaded.model.config.head
     if head is None or head.pooling is None or head.vocab_size is None or not isinstance(task, ClassificationTask):
-        raise UnsupportedError("this model labels no texts; train one with the recipe classification")
+        raise UnsupportedError(
+            "this model labels no texts; train one with the recipe classification, or have this one write: generate,"
+            " or translate line by line"
+        )
     if not texts:
         return []
     names = head.classes or tuple(map(str, range(head.vocab_size)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,14 @@ class Recipe:
         model: The architecture in brief.
         training: Steps, optimizer, schedule.
         settings: The three sections as nested text, from which the recipe can be made again.
+        start: The checkpoint that the weights and the vocabulary are taken from; None = new ones.
     """
 
     task: Task
     model: ModelArguments
     training: TrainingConfig
     settings: Mapping[str, Any]
+    start: str | None = None
 
 
 def recipe_names() -> list[str]:
@@ -71,7 +73,8 @@ def load_recipe(name: str | Path, edits: Sequence[str] = ()) -> Recipe:
         content = _shipped(text)
     settings = parse_yaml(content, text)
     settings.pop("resolved", None)
-    return make_recipe(settings, edits)
+    start = settings.pop("from", None)
+    return replace(make_recipe(settings, edits), start=start)
 
 
 def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recipe:
@@ -130,6 +133,8 @@ def to_yaml(recipe: Recipe, resolved: Config) -> str:
         "training": recipe.settings["training"],
         "resolved": resolved.model_dump(mode="json"),
     }
+    if recipe.start is not None:
+        content = {"from": recipe.start, **content}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
 
 

@@ -18,6 +18,7 @@ from glassformer.generation.stream import generate
 from glassformer.generation.text import HasModel, generate_text, source_ids
 from glassformer.inspection.attention import attention_weights
 from glassformer.inspection.report import AttentionPicture, Example, ReportData, write_report
+from glassformer.inspection.wording import word
 from glassformer.models.inference import inference
 from glassformer.tasks.task import Judging, Split, TaskData
 from glassformer.training.objective import logits_of, unit
@@ -51,17 +52,20 @@ def write_run_report(
     facts = ("parameters", "steps", "train_seconds", f"{unit(loaded.model)}_per_second", "precision")
     folder = shlex.quote(str(path.parent))
     if data.classes is not None:
-        examples, attention = _labelled(loaded, split, data.classes), list(_encoder_attention(loaded, split))
-        text = split.pairs[0][0]
+        # The exponential of a mean over labels says nothing to anybody.
+        judged.pop("perplexity", None)
+        examples = _labelled(loaded, split, data.classes)
+        attention = list(_encoder_attention(loaded, split, language))
+        text = _short_text(split, SNIPPET)
         one = " | " not in text  # else it may be two texts, joined to be shown
         commands = [f"glassformer predict {folder} {_told(text) if one else '--input FILE'}"]
     elif split.pairs:
-        text = data.example or _short_text(split)
-        examples, attention = _answers(loaded, split, data), list(cross_attention(loaded, text))
+        text = data.example or _short_text(split, SNIPPET // 2)
+        examples, attention = _answers(loaded, split, data), list(cross_attention(loaded, text, language))
         commands = [f"glassformer generate {folder} {_told(text)}", f"glassformer translate {folder} --input FILE"]
     else:
         snippet = _snippet(split, loaded.tokenizer)
-        examples, attention = [_continuation(loaded, snippet)], list(_self_attention(loaded, snippet))
+        examples, attention = [_continuation(loaded, snippet)], list(_self_attention(loaded, snippet, language))
         commands = [f"glassformer generate {folder} PROMPT --temperature 0.8"]
     content = ReportData(
         title=f"{result['task']}: {path.parent.name}",
@@ -117,7 +121,7 @@ def _labelled(loaded: HasModel, split: Split, classes: Sequence[str]) -> list[Ex
     ]
 
 
-def _encoder_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPicture]:
+def _encoder_attention(loaded: HasModel, split: Split, language: str) -> Iterator[AttentionPicture]:
     """Self-attention on a short text of those that are labelled: in the stack that reads it."""
     lengths = [len(text) for text, _ in split.pairs]
     item = min(range(len(lengths)), key=lambda item: abs(lengths[item] - SNIPPET))
@@ -126,36 +130,36 @@ def _encoder_attention(loaded: HasModel, split: Split) -> Iterator[AttentionPict
     tokens = read[0].tolist()[: 2 * SNIPPET]
     labels = [loaded.tokenizer.label(token) for token in tokens]
     if batch.source is None:
-        yield from _surest(attention_weights(loaded.model, tokens), labels, labels)
+        yield from _surest(attention_weights(loaded.model, tokens), labels, labels, language)
         return
     start = batch.inputs[0].tolist()
     weights = attention_weights(loaded.model, start, sources=tokens, pattern="encoder.*.weights")
-    yield from _surest(weights, labels, labels)
+    yield from _surest(weights, labels, labels, language)
 
 
-def _short_text(split: Split) -> str:
-    return min((source for source, _ in split.pairs), key=lambda source: abs(len(source) - SNIPPET // 2))
+def _short_text(split: Split, length: int) -> str:
+    """The text whose length is nearest to a number of characters."""
+    return min((source for source, _ in split.pairs), key=lambda source: abs(len(source) - length))
 
 
-def cross_attention(loaded: HasModel, text: str) -> Iterator[AttentionPicture]:
+def cross_attention(loaded: HasModel, text: str, language: str = "en") -> Iterator[AttentionPicture]:
     """The cross-attention heads that are surest of where to look: rows are what is written, columns what is read."""
     tokenizer, config = loaded.tokenizer, GenerationConfig(max_new_tokens=2 * SNIPPET)
     source, written = source_ids(tokenizer, text), list(generate_text(loaded, text, config).tokens)
     if not written:
         return
-    weights = attention_weights(
-        loaded.model, [*beginning(tokenizer), *written[:-1]], sources=source, pattern="*.cross_attention.weights"
-    )
-    yield from _surest(weights, [*map(tokenizer.label, written)], [*map(tokenizer.label, source)])
+    read = [*beginning(loaded.model, tokenizer), *written[:-1]]
+    weights = attention_weights(loaded.model, read, sources=source, pattern="*.cross_attention.weights")
+    yield from _surest(weights, [*map(tokenizer.label, written)], [*map(tokenizer.label, source)], language)
 
 
-def _self_attention(loaded: HasModel, snippet: Sequence[int]) -> Iterator[AttentionPicture]:
+def _self_attention(loaded: HasModel, snippet: Sequence[int], language: str) -> Iterator[AttentionPicture]:
     labels = [loaded.tokenizer.label(token) for token in snippet]
-    yield from _surest(attention_weights(loaded.model, snippet), labels, labels)
+    yield from _surest(attention_weights(loaded.model, snippet), labels, labels, language)
 
 
 def _surest(
-    weights: Mapping[str, torch.Tensor], rows: Sequence[str], columns: Sequence[str]
+    weights: Mapping[str, torch.Tensor], rows: Sequence[str], columns: Sequence[str], language: str
 ) -> Iterator[AttentionPicture]:
     """The heads whose largest weight is largest on average: a head that looks everywhere shows nothing."""
     heads = [
@@ -164,7 +168,7 @@ def _surest(
         for number, head in enumerate(layer)
     ]
     for _, site, number, head in sorted(heads, key=lambda entry: -entry[0])[:PICTURES]:
-        yield AttentionPicture(f"{site}, head {number}", head, rows, columns)
+        yield AttentionPicture(word("site_head", language).format(site=site, head=number), head, rows, columns)
 
 
 def _snippet(split: Split, tokenizer: Tokenizer) -> list[int]:

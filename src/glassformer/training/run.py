@@ -6,14 +6,14 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from glassformer.checkpoint.loading import load
+from glassformer.checkpoint.loading import Loaded, load
 from glassformer.checkpoint.native import TOKENIZER_FILE
 from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import CheckpointError, ConfigError, DataError
@@ -33,6 +33,7 @@ from glassformer.training.recipe import Recipe, load_recipe, to_yaml
 from glassformer.training.record import METRICS_FILE, MetricsLog, read_metrics
 from glassformer.training.report import example_answer, write_run_report
 from glassformer.training.saving import STATE_FOLDER, Checkpoints
+from glassformer.training.start import begun, take_over
 from glassformer.training.state import restore_state, saved_threads
 from glassformer.training.trainer import Trainer
 
@@ -74,8 +75,9 @@ def train(recipe: Recipe, out: Path | None = None, callbacks: Sequence[Callback]
 
 def _begin(folder: Path, recipe: Recipe, callbacks: Sequence[Callback]) -> Run:
     _refuse_occupied(folder)
-    data = recipe.task.build(kind_for(recipe))
-    with _trainer(recipe.training, resolve(recipe.model, data), data) as trainer:
+    start = begun(recipe)
+    data = recipe.task.build(kind_for(recipe), None if start is None else start.tokenizer)
+    with _trainer(recipe.training, resolve(recipe.model, data), data, start) as trainer:
         # All that can be refused was refused: a folder is made only for a run that begins.
         ensure_writable(folder)
         write_text(folder / CONFIG_FILE, to_yaml(recipe, trainer.model.config))
@@ -116,7 +118,8 @@ def resume(
             "threads": threads or recipe.training.threads or saved_threads(state_folder),
         }
     )
-    with _trainer(settings, resolve(recipe.model, data), data) as trainer:
+    start = begun(recipe) if not any(state_folder.glob("*.safetensors")) else None
+    with _trainer(settings, resolve(recipe.model, data), data, start) as trainer:
         restore_state(trainer, state_folder)
         return _go_on(folder, recipe, trainer, callbacks)
 
@@ -210,12 +213,16 @@ def read_recipe(folder: Path, edits: Sequence[str] = ()) -> Recipe:
 
     Raises:
         CheckpointError: The folder holds no run.
-        ConfigError: An edit does not fit.
+        ConfigError: An edit does not fit, or the recipe is damaged.
     """
     file = folder / CONFIG_FILE
     if not file.is_file():
         raise CheckpointError(f"{folder} is no run folder: it holds no {CONFIG_FILE}")
-    return load_recipe(file, edits)
+    try:
+        own = load_recipe(file)
+    except ConfigError as error:
+        raise ConfigError(str(error) if str(file) in str(error) else f"{file}: {error}") from error
+    return load_recipe(file, edits) if edits else own
 
 
 def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
@@ -232,7 +239,8 @@ def resolve(arguments: ModelArguments, data: TaskData) -> TransformerConfig:
         arguments = arguments.model_copy(update={"max_positions": data.context or limit})
     elif longest > arguments.max_positions:
         raise ConfigError(
-            f"the data has rows of {longest} tokens, but model.max_positions is {arguments.max_positions}"
+            f"the data has rows of {longest} tokens, but model.max_positions is {arguments.max_positions}; raise it, or"
+            " give shorter texts"
         )
     return arguments.resolve(data.tokenizer.vocab_size, classes=data.classes)
 
@@ -275,13 +283,16 @@ def _data_again(folder: Path, recipe: Recipe) -> TaskData:
 
 
 @contextmanager
-def _trainer(settings: TrainingConfig, config: TransformerConfig, data: TaskData) -> Iterator[Trainer]:
+def _trainer(
+    settings: TrainingConfig, config: TransformerConfig, data: TaskData, start: Loaded | None = None
+) -> Iterator[Trainer]:
     """A trainer before its first update; threads and random state are put back when it is done with.
 
     Args:
         settings: How it is trained.
         config: The architecture.
         data: What is learned.
+        start: The checkpoint that is gone on from.
 
     Raises:
         ConfigError: The device is not there, or the task does not measure what selects the model.
@@ -294,7 +305,12 @@ def _trainer(settings: TrainingConfig, config: TransformerConfig, data: TaskData
     device = choose_device(settings.device)
     with _threads(settings.threads), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
-        model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed)).to(device)
+        model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed))
+        if start is not None:
+            new = take_over(model, start)
+            drawn = f"; drawn anew: {', '.join(new)}" if new else ""
+            data = replace(data, notes=(*data.notes, f"weights and vocabulary of {start.source}{drawn}"))
+        model = model.to(device)
         yield Trainer(model, data, settings, choose_precision(settings.precision, device))
 
 
@@ -322,7 +338,7 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
     valid = at_best[-1] if at_best else evaluate(loaded, data.valid, greedy(data.judging))  # a lost log is no lost run
     chosen = "last" if recipe.training.select_by == "last" else f"best {recipe.training.select_by}"
     if progress.best_step >= recipe.training.average_from:
-        chosen += f", mean of updates {recipe.training.average_from} to {progress.best_step}"
+        chosen += f", weights averaged over updates {recipe.training.average_from} to {progress.best_step}"
     result: dict[str, Any] = {
         "task": recipe.task.name,
         "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),

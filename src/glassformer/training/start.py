@@ -1,0 +1,105 @@
+"""Going on from a checkpoint: its model and vocabulary in the place of new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.checkpoint.loading import Loaded, load
+from glassformer.checkpoint.weights import aliases, weights_of
+from glassformer.core.errors import ConfigError
+from glassformer.models.arguments import ModelArguments
+from glassformer.models.brief import Brief
+from glassformer.models.transformer import Transformer
+from glassformer.training.recipe import Recipe, load_recipe, make_recipe
+
+CHANGEABLE = (
+    "dropout",
+    "input_dropout",
+    "head_dropout",
+    "inner_dropout",
+    "pooling",
+    "attention.dropout",
+    "attention.kernel",
+)
+"""Settings of a model that change no parameter of it."""
+
+
+def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Recipe:
+    """Return a recipe whose model is that of a checkpoint.
+
+    Args:
+        name: The recipe: what to learn and how; its own model is left aside.
+        source: A run folder, a checkpoint folder or one of the Hugging Face kind.
+        edits: What the user set besides; of the model only what changes no parameter.
+
+    Raises:
+        CheckpointError: There is no checkpoint, or it is damaged.
+        ConfigError: An edit asks for another architecture, or its layers differ.
+    """
+    own = [edit for edit in edits if edit.strip().startswith("model.")]
+    recipe = load_recipe(name, [edit for edit in edits if edit not in own])
+    for edit in own:
+        key = edit.partition("=")[0].strip().removeprefix("model.")
+        if key not in CHANGEABLE:
+            raise ConfigError(
+                f"model.{key} cannot be set together with --from: the architecture is that of {source}; of it only "
+                f"{', '.join(CHANGEABLE)} can be chosen"
+            )
+    folder = Path(source)
+    arguments = Brief.of(load(source).model.config).arguments
+    settings = {
+        "task": recipe.settings["task"],
+        "training": recipe.settings["training"],
+        "model": _told(arguments),
+    }
+    changed = make_recipe(settings, own)
+    return replace(changed, start=str(folder.resolve()) if folder.is_dir() else source)
+
+
+def begun(recipe: Recipe) -> Loaded | None:
+    """Return the checkpoint that a recipe starts from; None = it starts from nothing.
+
+    Raises:
+        CheckpointError: It is no longer there, or damaged.
+    """
+    return None if recipe.start is None else load(recipe.start)
+
+
+def take_over(model: Transformer, start: Loaded) -> list[str]:
+    """Copy a checkpoint's parameters into a new model; return which parameters it has none for.
+
+    Those are a head's, where the task asks for another one. Rows of a table that the vocabulary does not use are left
+    behind.
+
+    Args:
+        model: Made for the task.
+        start: The checkpoint.
+    """
+    if start.tokenizer.vocab_size < start.model.config.output_stack.input.vocab_size:
+        start.model.resize_vocabulary(start.tokenizer.vocab_size)
+    theirs, targets = weights_of(start.model), dict(model.state_dict())
+    names = dict.fromkeys(aliases(model).values())
+    with torch.no_grad():
+        for name in names:
+            if name in theirs and theirs[name].shape == targets[name].shape:
+                targets[name].copy_(theirs[name])
+    return [name for name in names if name not in theirs or theirs[name].shape != targets[name].shape]
+
+
+def _told(arguments: ModelArguments) -> dict[str, Any]:
+    """All arguments as a recipe says them."""
+
+    def told(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: told(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [told(inner) for inner in value]
+        return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+    said: dict[str, Any] = told(arguments.model_dump(mode="json"))
+    return said
