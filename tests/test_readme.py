@@ -18,6 +18,7 @@ README = ROOT / "README.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 VERBS = {"demo", "train", "generate", "eval", "score", "summary", "sites", "translate", "predict", "inspect"}
+VERBS |= {"convert", "verify", "embed"}
 TINY = ("training.max_steps=2", "model.d_model=16", "model.n_heads=2", "model.n_layers=1")
 OF_TASK = {
     "language_model": ("task.context=32",),
@@ -48,6 +49,8 @@ def shortened(words: list[str]) -> list[str]:
     if verb not in ("demo", "train") or "--list" in rest or "--resume" in rest:
         return words[1:]
     recipe = rest[0] if verb == "train" else "demo"
+    if "--from" in rest:  # the model is that of the checkpoint
+        return [*words[1:], "--set", TINY[0], "--set", "task.context=32"]
     task = {"shakespeare": "language_model"}.get(recipe, recipe if recipe in OF_TASK else "sequences")
     return [*words[1:], *(part for edit in (*TINY, *OF_TASK[task]) for part in ("--set", edit))]
 

@@ -12,7 +12,7 @@ import torch
 
 from glassformer.checkpoint.foreign import to_foreign
 from glassformer.checkpoint.foreign_folder import write_folder
-from glassformer.checkpoint.loading import ForeignFolder, is_foreign, load_transformer
+from glassformer.checkpoint.loading import PRESET_PREFIX, ForeignFolder, is_foreign, load, load_transformer
 from glassformer.checkpoint.native import MODEL_FILE, TOKENIZER_FILE, save_model
 from glassformer.core.errors import CheckpointError, UnsupportedError
 from glassformer.core.files import ensure_writable
@@ -26,7 +26,7 @@ Format = Literal["hf", "glassformer"]
 
 
 def convert(
-    source: Path,
+    source: str | Path,
     target: Path,
     to: Format | None = None,
     *,
@@ -37,7 +37,7 @@ def convert(
     """Write a checkpoint in another format; no number changes unless another type is asked for.
 
     Args:
-        source: A run folder, a checkpoint of this project, or a folder of the Hugging Face kind.
+        source: A run folder, a checkpoint of this project, a folder of the Hugging Face kind, or `preset:NAME`.
         target: Where to write.
         to: "hf" = a folder that the reference library loads, "glassformer" = ours; None = the other one than it is.
         family: As what to write a model of ours for the reference library; None = the first that can hold it.
@@ -52,13 +52,11 @@ def convert(
         UnsupportedError: No family can hold the model; the message says what differs.
         ConfigError: There is no such family.
     """
-    foreign = ForeignFolder.open(source) if is_foreign(source) else None
+    foreign, model, tokenizer = _opened(source)
     form: Format = to or ("hf" if foreign is None else "glassformer")
-    if target.resolve() == source.resolve():
+    if target.resolve() == Path(source).resolve():
         raise CheckpointError(f"{target} is the source itself; choose another folder")
-    model = load_transformer(source) if foreign is None else foreign.load()
     model = model.to(dtype=dtype)
-    tokenizer = _tokenizer(source, foreign)
     if form == "glassformer":
         _write_ours(model, tokenizer, target, overwrite=overwrite)
         return form, model.config.kind
@@ -91,12 +89,17 @@ def family_for(model: Transformer) -> Family:
     raise UnsupportedError("no family known to the reference library can hold this model:\n" + "\n".join(refused))
 
 
-def _tokenizer(source: Path, foreign: ForeignFolder | None) -> TextTokenizer | None:
-    """The tokenizer that is there; a folder that has none is converted without."""
-    if foreign is not None:
-        return foreign.tokenizer() if holds_tokenizer(source) else None
-    file = source / TOKENIZER_FILE
-    return TextTokenizer.load(file) if file.is_file() else None
+def _opened(source: str | Path) -> tuple[ForeignFolder | None, Transformer, TextTokenizer | None]:
+    """The model, and the tokenizer that is there: a folder that has none is converted without."""
+    if str(source).startswith(PRESET_PREFIX):
+        made = load(source)
+        return None, made.model, made.tokenizer
+    folder = Path(source)
+    if is_foreign(folder):
+        foreign = ForeignFolder.open(folder)
+        return foreign, foreign.load(), foreign.tokenizer() if holds_tokenizer(folder) else None
+    file = folder / TOKENIZER_FILE
+    return None, load_transformer(folder), TextTokenizer.load(file) if file.is_file() else None
 
 
 def _write_ours(model: Transformer, tokenizer: TextTokenizer | None, target: Path, *, overwrite: bool) -> None:

@@ -47,13 +47,16 @@ def from_foreign(
     if dtype is None:
         dtype = next((t.dtype for t in _first(weights, tensors) if t.is_floating_point()), torch.float32)
 
+    tied = aliases(model)
+
     def adopt(name: str, tensor: Tensor) -> None:
-        module, _, parameter = name.rpartition(".")
         adopted = nn.Parameter(tensor.to(device=device, dtype=dtype).contiguous())
-        setattr(model.get_submodule(module), parameter, adopted)
+        for alias in [alias for alias, of in tied.items() if of == tied[name]]:
+            module, _, parameter = alias.rpartition(".")
+            setattr(model.get_submodule(module), parameter, adopted)
 
     fill(model, weights, tensors, adopt)
-    return model.to(device).eval()  # which also ties again what is tied
+    return model.to(device).eval()
 
 
 def fill(
@@ -73,7 +76,7 @@ def fill(
     Raises:
         CheckpointError: They do not fit, in any way; all of it in one message. The model is then partly filled.
     """
-    targets = dict(model.named_parameters(remove_duplicate=False))
+    names, targets = aliases(model), dict(model.named_parameters(remove_duplicate=False))
     tensors = _Respelled(weights, tensors)
     expected = {name for rule in weights.rules for name in rule.theirs} | weights.copies.keys() | weights.unused
     unknown = (name for name in tensors if name not in expected)
@@ -85,7 +88,6 @@ def fill(
     for copy, of in weights.copies.items():
         if copy in tensors and of in tensors and not torch.equal(tensors[copy], tensors[of]):
             problems.append(f"{copy} differs from {of}, but the config says that they are one (tie_word_embeddings)")
-    names = aliases(model)
     reached = {names[name] for name in filled}
     problems += [f"nothing fills {name}" for name in dict.fromkeys(names.values()) if name not in reached]
     if problems:

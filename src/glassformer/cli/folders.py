@@ -14,7 +14,9 @@ from glassformer.cli.words import echo_json, note, quoted
 def convert(
     source: Annotated[
         str,
-        typer.Argument(metavar="SRC", help="A run folder, a checkpoint folder, or one of the Hugging Face kind."),
+        typer.Argument(
+            metavar="SRC", help="A run folder, a checkpoint folder, one of the Hugging Face kind, or preset:NAME."
+        ),
     ],
     target: Annotated[Path, typer.Argument(metavar="DST", help="The folder to write.")],
     to: Annotated[
@@ -39,11 +41,16 @@ def convert(
     with waiting("converting"):
         from glassformer.checkpoint.convert import convert as convert_folder
         from glassformer.checkpoint.hub import resolve_folder
+        from glassformer.checkpoint.loading import PRESET_PREFIX
 
-        written, kind = convert_folder(
-            resolve_folder(source, download=download), target, to, family=family, overwrite=overwrite
-        )
-    typer.echo(f"{target} holds {'a ' + kind + ' model for the reference library' if written == 'hf' else kind}")
+        where = source if source.startswith(PRESET_PREFIX) else resolve_folder(source, download=download)
+        written, kind = convert_folder(where, target, to, family=family, overwrite=overwrite)
+    what = (
+        f"{kind} checkpoint for the reference library"
+        if written == "hf"
+        else f"{kind.replace('_', '-')} of glassformer"
+    )
+    typer.echo(f"{target} holds a{'n' if what[0] in 'aeiou' else ''} {what}")
     if written == "hf":
         typer.echo(f"prove it: glassformer verify {quoted(target)}")
 

@@ -71,7 +71,7 @@ def inspect(
         if folder is not None:
             ensure_writable(folder, option)
     loaded = open_model(model, device, threads, precision)
-    with waiting("looking"):
+    with waiting("looking") as advanced:
         from glassformer.generation.reading import reading_of
         from glassformer.inspection.canvas import readable
         from glassformer.inspection.inspect import inspect_sample
@@ -89,7 +89,9 @@ def inspect(
             layers=chosen_layers,
             heads=chosen_heads,
         )
-        files, undrawn = ([], []) if png is None else write_pictures(png, seen, language=language)
+        files, undrawn = ([], []) if png is None else write_pictures(
+            png, seen, language=language, advanced=advanced
+        )
         left_out: Sequence[LayerAttention] = ()
         if page is not None:
             texts = {"model": loaded.source, "input": read}

@@ -71,6 +71,7 @@ def translate(
         from glassformer.generation.lines import answer_lines, on_one_line
         from glassformer.training.run import read_recipe
 
+        advanced(0, len(lines))
         judging = read_recipe(run).task.judging
         width = beam or max(judging.beam, nbest)
         penalty = judging.length_penalty if length_penalty is None else length_penalty
@@ -141,10 +142,13 @@ def predict(
         task = read_recipe(run).task
         if text is None:
             rows = texts_of(lines, task)
+        elif second is None and "\t" in text:
+            rows = texts_of([given(text)], task)
         else:
             rows = [tuple(given(each) for each in (text, second) if each is not None)]
         blank = [not "".join(row).strip() for row in rows]
         full = [row for row, empty in zip(rows, blank, strict=True) if not empty]
+        advanced(0, len(full))
         found = predict_texts(loaded, task, full, advanced=advanced)
     rest = iter(found)
     said = [None if empty else next(rest) for empty in blank]

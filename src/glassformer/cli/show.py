@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from glassformer.checkpoint.loading import load
-from glassformer.cli.words import clock, counted, metrics_line, named, terminal_width
+from glassformer.cli.words import clock, counted, metrics_line, named, quoted, terminal_width
 from glassformer.core.metric import METRICS
 from glassformer.generation.answer import answer_texts
-from glassformer.training.run import Run, kind_for, read_recipe
+from glassformer.tasks.classification import ClassificationTask
+from glassformer.training.run import REPORT_FILE, Run, kind_for, read_recipe
 
 
 def result_lines(run: Run) -> str:
@@ -30,6 +31,20 @@ def result_lines(run: Run) -> str:
         lines["example"] = f"{result['example']['input']} -> {result['example']['output']}"
     lines["run"] = str(run.folder)
     return "\n".join(named(name, text, width) for name, text in lines.items())
+
+
+def next_lines(run: Run) -> str:
+    """Return where the report of a finished run is, and the command with which its model is used."""
+    folder, measured = quoted(run.folder), run.result["valid"]
+    if "accuracy" in measured:
+        task = read_recipe(run.folder).task
+        two = isinstance(task, ClassificationTask) and task.second_text is not None
+        command = f"predict {folder} TEXT{' SECOND' * two}"
+    elif "bleu" in measured:
+        command = f"translate {folder} --input FILE"
+    else:
+        command = f"generate {folder} {'TEXT' if 'exact_match' in measured else 'PROMPT --temperature 0.8'}"
+    return "\n".join((named("report", str(run.folder / REPORT_FILE)), named("next", f"glassformer {command}")))
 
 
 def _spoken(selected: str) -> str:

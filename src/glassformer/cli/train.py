@@ -34,6 +34,10 @@ TrainPrecision = Annotated[
     str | None, typer.Option(metavar="NAME", help="auto, float32, bf16 or fp16.", show_default=False)
 ]
 
+TrainLanguage = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of report.html: en or zh.", show_default=False)
+]
+
 
 def demo(
     out: Out = None,
@@ -41,11 +45,12 @@ def demo(
     device: TrainDevice = None,
     threads: TrainThreads = None,
     precision: TrainPrecision = None,
+    language: TrainLanguage = None,
 ) -> None:
     """Train the reverse task, show it working, and write its report."""
     from glassformer.cli.waiting import waiting
 
-    run = _train("demo", _edits(sets, device, threads, precision), out)
+    run = _train("demo", _edits(sets, device, threads, precision, language), out)
     with waiting("asking it"):
         from glassformer.cli.show import examples
 
@@ -81,6 +86,7 @@ def train(
     device: TrainDevice = None,
     threads: TrainThreads = None,
     precision: TrainPrecision = None,
+    language: TrainLanguage = None,
 ) -> None:
     """Train a recipe into a run folder, or go on with a run.
 
@@ -94,13 +100,13 @@ def train(
             typer.echo(line)
         return
     if resume is not None:
-        if recipe is not None or sets or out is not None or precision is not None or start is not None:
+        if sets or any(given is not None for given in (recipe, out, precision, start, language)):
             raise typer.BadParameter(
                 "--resume takes the run's own recipe and settings; give nothing with it but --device and --threads"
             )
         _resume(resume, device, threads)
         return
-    edits = _edits(sets, device, threads, precision)
+    edits = _edits(sets, device, threads, precision, language)
     if recipe is None:
         raise typer.BadParameter("name a recipe (glassformer train --list shows them), or --resume DIR")
     if not recipe.endswith((".yaml", ".yml")) and Path(recipe).is_file():
@@ -108,11 +114,13 @@ def train(
             f"{recipe} is a file but no .yaml recipe; "
             f"to learn a text: glassformer train language_model --set {quoted(f'task.text={recipe}')}"
         )
-    _train(recipe, edits, out, start)
+    _said_next(_train(recipe, edits, out, start))
 
 
-def _edits(sets: list[str] | None, device: str | None, threads: int | None, precision: str | None) -> list[str]:
-    options = {"device": device, "threads": threads, "precision": precision}
+def _edits(
+    sets: list[str] | None, device: str | None, threads: int | None, precision: str | None, language: str | None
+) -> list[str]:
+    options = {"device": device, "threads": threads, "precision": precision, "language": language}
     return [*(sets or []), *(f"training.{key}={value}" for key, value in options.items() if value is not None)]
 
 
@@ -150,7 +158,7 @@ def _resume(folder: Path, device: str | None, threads: int | None) -> None:
     if finished:
         typer.echo(f"{folder} is finished; nothing to resume")
     else:
-        _told(run)
+        _said_next(_told(run))
 
 
 @contextmanager
@@ -182,3 +190,10 @@ def _told(run: Run) -> Run:
         raise typer.Exit(run.exit_code)
     typer.echo(result_lines(run))
     return run
+
+
+def _said_next(run: Run) -> None:
+    """Point onward: to the report, and to what can be done with the model."""
+    from glassformer.cli.show import next_lines
+
+    typer.echo(next_lines(run))

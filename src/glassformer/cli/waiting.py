@@ -25,11 +25,12 @@ def waiting(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(
         TextColumn(what),
         BarColumn(),
+        TextColumn("{task.fields[count]}"),
         TaskProgressColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
         redirect_stdout=False,
     ) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(what, total=None, count="")
+        yield lambda done, total: bar.update(task, completed=done, total=total, count=f"{done:,}/{total:,}")

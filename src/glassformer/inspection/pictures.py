@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from glassformer.inspection.canvas import save_png
@@ -10,13 +11,20 @@ from glassformer.inspection.inspect import Inspection
 from glassformer.inspection.wording import known_language, word
 
 
-def write_pictures(folder: Path, inspection: Inspection, *, language: str = "en") -> tuple[list[Path], list[str]]:
+def write_pictures(
+    folder: Path,
+    inspection: Inspection,
+    *,
+    language: str = "en",
+    advanced: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[list[Path], list[str]]:
     """Write one picture for each layer of each stack, "decoder-layer-00.png", with all heads, and "norms.png".
 
     Args:
         folder: Where to; it is there.
         inspection: From `inspect_sample`.
         language: "en" or "zh".
+        advanced: Called with (done, total) pictures.
 
     Returns:
         The files, and the labels that no installed font can draw in full; see `canvas.save_png`.
@@ -34,6 +42,7 @@ def write_pictures(folder: Path, inspection: Inspection, *, language: str = "en"
         figure = heat_maps(layer.weights, layer.rows, layer.columns, names=names, title=title)
         written.append(folder / f"{layer.part}-layer-{layer.layer:02}.png")
         missing |= dict.fromkeys(save_png(figure, written[-1]))
+        advanced(len(written), len(inspection.attention) + 1)
     overall = {f"{size.part}.blocks.{size.layer}": size.overall for size in inspection.sizes}
     figure = bars(overall, title=word("norms_sample", language), x_label=word("norms_axis", language))
     written.append(folder / "norms.png")

@@ -137,7 +137,7 @@ def table(summary: Summary, width: int | None = None) -> str:
             f"FLOPs of one forward pass over {summary.length} tokens",
             _aligned([head, *parts, _cells(summary.total)], width),
             _aligned([("kind", *head[1:]), *kinds], width),
-            "Standard deviation of each matrix: by its rule, and as it is now",
+            textwrap.fill("Standard deviation of each matrix: by its rule, and as it is now", width or 80),
             _aligned([("matrix", "rule", "expected", "measured"), *draws], width, left=2),
         )
     )

@@ -183,7 +183,8 @@ class ClassificationTask(Config):
         """
         wanted = 1 if self.second_text is None else 2
         if len(texts) != wanted:
-            raise DataError(f"there are {len(texts)} texts for a task that labels {wanted} at a time; give {wanted}")
+            given = "one text is" if len(texts) == 1 else f"{len(texts)} texts are"
+            raise DataError(f"{given} given, but this task labels {wanted} at a time; give {wanted}")
         return _joined(_within(tokenizer.encode_all(texts), self.longest), tokenizer)
 
     def source(

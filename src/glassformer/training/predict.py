@@ -53,7 +53,8 @@ def texts_of(lines: Sequence[str], task: Task) -> list[Texts]:
     rows = [tuple(line.split("\t")) for line in lines]
     for number, row in enumerate(rows, 1):
         if len(row) != 2 and "".join(row).strip():
-            raise DataError(f"line {number} holds {len(row)} texts; give two in each line, with a tab between them")
+            texts = "one text" if len(row) == 1 else f"{len(row)} texts"
+            raise DataError(f"line {number} holds {texts}; give two in each line, with a tab between them")
     return rows
 
 

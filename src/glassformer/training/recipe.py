@@ -20,6 +20,9 @@ from glassformer.training.config import TrainingConfig
 
 SECTIONS = ("task", "model", "training")
 
+NEEDS = "needs"
+"""Beside the sections: settings that somebody must give, each with what it is to be and where that comes from."""
+
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
@@ -31,6 +34,7 @@ class Recipe:
         training: Steps, optimizer, schedule.
         settings: The three sections as nested text, from which the recipe can be made again.
         start: The checkpoint that the weights and the vocabulary are taken from; None = new ones.
+        missing: What has to be named before it can be trained, in words; None = nothing.
     """
 
     task: Task
@@ -38,6 +42,7 @@ class Recipe:
     training: TrainingConfig
     settings: Mapping[str, Any]
     start: str | None = None
+    missing: str | None = None
 
 
 def recipe_names() -> list[str]:
@@ -73,8 +78,11 @@ def load_recipe(name: str | Path, edits: Sequence[str] = ()) -> Recipe:
         content = _shipped(text)
     settings = parse_yaml(content, text)
     settings.pop("resolved", None)
-    start = settings.pop("from", None)
-    return replace(make_recipe(settings, edits), start=start)
+    start, needs = settings.pop("from", None), settings.pop(NEEDS, None) or {}
+    if not isinstance(needs, Mapping):
+        raise ConfigError(f"{NEEDS} is {needs!r} in {text}; it holds settings, and what each of them is to name")
+    recipe = make_recipe(settings, edits)
+    return replace(recipe, start=start, missing=_missing(text, needs, recipe, edits))
 
 
 def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recipe:
@@ -142,6 +150,18 @@ def _shipped(name: str) -> str:
     if name not in recipe_names():
         raise ConfigError(f"unknown recipe {name!r}{did_you_mean(name, recipe_names())}")
     return (resources.files("glassformer.recipes") / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _missing(name: str, needs: Mapping[str, str], recipe: Recipe, edits: Sequence[str]) -> str | None:
+    """What a recipe lacks; whoever names files of their own for the task needs none of its."""
+    named = {edit.partition("=")[0].strip() for edit in edits}
+    if named & {f"task.{file}" for file in recipe.task.files}:
+        return None
+    for path, what in needs.items():
+        section, _, key = path.partition(".")
+        if recipe.settings.get(section, {}).get(key) in (None, "none", "null"):
+            return f"the recipe {name} brings no data; name it: --set {path}={what}"
+    return None
 
 
 def _put(settings: dict[str, Any], keys: Sequence[str], value: Any, path: str) -> None:

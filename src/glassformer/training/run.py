@@ -75,6 +75,8 @@ def train(recipe: Recipe, out: Path | None = None, callbacks: Sequence[Callback]
 
 def _begin(folder: Path, recipe: Recipe, callbacks: Sequence[Callback]) -> Run:
     _refuse_occupied(folder)
+    if recipe.missing is not None:
+        raise ConfigError(recipe.missing)
     start = begun(recipe)
     data = recipe.task.build(kind_for(recipe), None if start is None else start.tokenizer)
     with _trainer(recipe.training, resolve(recipe.model, data), data, start) as trainer:

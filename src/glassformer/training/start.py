@@ -58,7 +58,7 @@ def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Re
         "model": _told(arguments),
     }
     changed = make_recipe(settings, own)
-    return replace(changed, start=str(folder.resolve()) if folder.is_dir() else source)
+    return replace(changed, start=str(folder.resolve()) if folder.is_dir() else source, missing=recipe.missing)
 
 
 def begun(recipe: Recipe) -> Loaded | None:
