@@ -410,7 +410,7 @@ def test_a_text_is_encoded_as_in_training(tmp_path: Path) -> None:
     asked = task(path, valid=path, longest=3)
     data = asked.build()
     assert asked.encode(("abcdef",), data.tokenizer) == data.train.batch([1], 0).inputs[0, 1:-1].tolist()
-    with pytest.raises(DataError, match="there are 2 texts for a task that labels 1 at a time; give 1"):
+    with pytest.raises(DataError, match="2 texts are given, but this task labels 1 at a time; give 1"):
         asked.encode(("a", "b"), data.tokenizer)
 
 

@@ -118,7 +118,7 @@ def test_too_long_pairs_keep_something_of_both_texts(tmp_path: Path) -> None:
     assert [tokenizer.decode(row) for row in rows] == ["aaabb", "abbbb", "ab"]
     assert data.notes[0] == "3 texts to learn from; 2 of 3 rows cut to 6 tokens, lines 2, 3"
     assert task.encode(("a" * 9, "b" * 9), tokenizer) == rows[0][1:-1]
-    with pytest.raises(DataError, match="there are 1 texts for a task that labels 2 at a time; give 2"):
+    with pytest.raises(DataError, match="one text is given, but this task labels 2 at a time; give 2"):
         task.encode(("a",), tokenizer)
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from glassformer.core.errors import ConfigError
-from glassformer.core.settings import Config
-from glassformer.data.pairs import PairSource
 from glassformer.data.synthetic import DIGITS, SyntheticPairs, draw_held_out, transformed
-from glassformer.tasks.task import Judging, Kind, Split, TaskData
+from glassformer.tasks.made import SPECIALS, MadeTask, made_split
+from glassformer.tasks.task import Kind, Split, TaskData
 from glassformer.text.build import character_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
 
-class SequenceTask(Config):
+class SequenceTask(MadeTask):
     """Symbols in, the same symbols out: reversed, as they are, or in order.
 
     The sequences of `test` and `valid` are drawn first; training never sees one of them.
@@ -26,20 +24,12 @@ class SequenceTask(Config):
         alphabet: The symbols.
         min_length: Fewest symbols of a sequence.
         max_length: Most symbols of a sequence.
-        epoch_size: Fresh sequences an epoch.
-        valid_size: Sequences that training is watched with.
-        test_size: Sequences that the result is measured with, once.
-        seed: Of all sequences; the training's own seed does not change them.
     """
 
     name: Literal["reverse", "copy", "sort"]
     alphabet: str = Field(DIGITS, min_length=2)
     min_length: int = Field(3, ge=1)
     max_length: int = Field(20, ge=1)
-    epoch_size: int = Field(20_000, ge=1)
-    valid_size: int = Field(200, ge=1)
-    test_size: int = Field(1000, ge=1)
-    seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _lengths_fit(self) -> Self:
@@ -49,30 +39,9 @@ class SequenceTask(Config):
             raise ConfigError(f"alphabet {self.alphabet!r} holds a symbol twice")
         return self
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None: its data is made up."""
-        return ()
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """An encoder-decoder."""
-        return ("encoder_decoder",)
-
-    @property
-    def judging(self) -> Judging:
-        """Whether the whole answer is right."""
-        return Judging(("loss", "exact_match"))
-
-    def whole(self, kind: Kind, tokenizer: TextTokenizer, classes: Sequence[str] = ()) -> Split:
-        """Return the test sequences."""
-        test = self.build(kind, tokenizer).test
-        assert test is not None, "build makes one"
-        return test
-
     def build(self, kind: Kind = "encoder_decoder", tokenizer: TextTokenizer | None = None) -> TaskData:
         """Return fresh training sequences and two fixed sets that are kept out of them."""
-        tokenizer = tokenizer or character_tokenizer([self.alphabet], ("<pad>", "<bos>", "<eos>"))
+        tokenizer = tokenizer or character_tokenizer([self.alphabet], SPECIALS)
         lengths = (self.min_length, self.max_length)
         test = draw_held_out(self.test_size, lengths, self.alphabet, self.seed)
         valid = draw_held_out(self.valid_size, lengths, self.alphabet, self.seed + 1, frozenset(test))
@@ -95,9 +64,4 @@ class SequenceTask(Config):
         )
 
     def _split(self, texts: list[str], tokenizer: TextTokenizer) -> Split:
-        pairs = tuple((text, transformed(self.name, text)) for text in texts)
-        ids = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in pairs]
-        bos, eos = tokenizer.bos_id, tokenizer.eos_id
-        assert bos is not None, "made with <bos>"
-        assert eos is not None, "made with <eos>"
-        return Split(PairSource(ids, bos=bos, eos=eos, pad=tokenizer.pad_id), pairs)
+        return made_split([(text, transformed(self.name, text)) for text in texts], tokenizer)
