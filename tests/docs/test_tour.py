@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 TOUR, TOUR_ZH = ROOT / "docs/tour.md", ROOT / "docs/tour.zh-CN.md"
 README, README_ZH = ROOT / "README.md", ROOT / "README.zh-CN.md"
 DOCUMENTS = [README, README_ZH, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CHINESE = [path for path in DOCUMENTS if path.name.endswith(".zh-CN.md")]
+"""Each belongs to an English document of the same name."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
@@ -77,7 +79,11 @@ def test_a_wrong_promise_is_noticed():
     assert not agrees("0.49", "")
 
 
-@pytest.mark.parametrize(("english", "chinese"), [(TOUR, TOUR_ZH), (README, README_ZH)], ids=["tour", "README"])
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [(path.with_name(f"{path.name.split('.')[0]}.md"), path) for path in CHINESE],
+    ids=lambda p: p.stem,
+)
 def test_both_languages_have_the_same_headings_and_code(english: Path, chinese: Path):
     assert headings(chinese) == headings(english)
     assert FENCE.findall(read(chinese)) == FENCE.findall(read(english))
