@@ -212,10 +212,33 @@ class InputConfig(Config):
     dropout: float = Field(0.0, ge=0, lt=1)
 
 
+class PatternConfig(Config):
+    """Sparse attention: which blocks of keys the queries of a block see; see `Blocks`.
+
+    Attributes:
+        block: Positions of a block.
+        near: Blocks to either side that stay visible, besides a query's own.
+        first: Blocks at the beginning of a text that all see and that see all.
+        every: Each how-many-th block all see; None = none.
+        random: Blocks drawn for each block, among those before it and itself.
+        seed: Of the drawing.
+    """
+
+    block: int = Field(64, ge=1)
+    near: int = Field(1, ge=0)
+    first: int = Field(0, ge=0)
+    every: int | None = Field(None, ge=1)
+    random: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0)
+
+
 class AttentionConfig(Config):
     """Multi-head attention.
 
     Attributes:
+        type: WHAT is computed: "softmax" of products; "shaw": of products and of what q says of the distance, with a
+            value for each distance too; "linear": a kernel feature map in place of softmax, in time that grows with
+            the length and not its square.
         n_heads: Number of query heads, H.
         n_kv_heads: Number of key/value heads, K; H must be a multiple of it.
         d_head: Width of a head, E; K, E and H are free of d_model.
@@ -225,10 +248,14 @@ class AttentionConfig(Config):
         dropout: Share of the weights that training sets to zero.
         rotary: Turn q and k by their positions.
         qk_norm: Norm of each query and each key, before they are turned; None = not.
+        max_distance: Of type "shaw": distances beyond this count as this.
+        soft_cap: Largest size c of a score: c tanh(s / c), before the bias; None = unlimited.
         window: A query sees the keys fewer than this many positions away, itself included; None = all.
+        pattern: Which blocks of keys it sees; None = all.
         kernel: HOW it is computed; never changes a result. "auto" takes the first that can.
     """
 
+    type: Literal["softmax", "shaw", "linear"] = "softmax"
     n_heads: int = Field(ge=1)
     n_kv_heads: int = Field(ge=1)
     d_head: int = Field(ge=1)
@@ -238,7 +265,10 @@ class AttentionConfig(Config):
     dropout: float = Field(0.0, ge=0, lt=1)
     rotary: RotaryConfig | None = None
     qk_norm: NormConfig | None = None
+    max_distance: int | None = Field(None, ge=1)
+    soft_cap: float | None = Field(None, gt=0)
     window: int | None = Field(None, ge=1)
+    pattern: PatternConfig | None = None
     kernel: str = "auto"
 
     @model_validator(mode="after")
@@ -248,6 +278,21 @@ class AttentionConfig(Config):
             raise ConfigError(
                 f"n_heads is {self.n_heads} and n_kv_heads {self.n_kv_heads}: query heads are shared out "
                 f"evenly, so n_kv_heads must be one of {divisors}"
+            )
+        if (self.type == "shaw") != (self.max_distance is not None):
+            raise ConfigError(
+                f"max_distance is {self.max_distance} in attention of type {self.type}: it belongs to type shaw, which "
+                "needs it"
+            )
+        idle = [
+            name
+            for name, used in (("window", self.window), ("pattern", self.pattern), ("soft_cap", self.soft_cap))
+            if used
+        ]
+        if self.type == "linear" and (idle or self.dropout):
+            raise ConfigError(
+                f"{', '.join(idle or ['dropout'])} is set in linear attention, which sums over all keys and never has "
+                "weights or scores of single ones; leave it out, or take another type"
             )
         turned = 0 if self.rotary is None else self.rotary.turned(self.d_head)
         if self.rotary is not None and (turned % 2 or turned == 0):
@@ -337,6 +382,11 @@ class StackConfig(Config):
         if self.position_bias is not None and len(heads) > 1:
             raise ConfigError(
                 f"n_heads is {sorted(heads)} by layer: a position bias is shared by all layers of a stack"
+            )
+        if self.position_bias is not None and any(block.attention.type == "linear" for block in self.blocks):
+            raise ConfigError(
+                f"position_bias is {self.position_bias.kind} in a stack with linear attention, which has no scores to "
+                "add it to; choose other positions"
             )
         return self
 

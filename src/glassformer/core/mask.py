@@ -10,6 +10,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.pattern import Blocks
 from glassformer.core.places import NO_TOKEN, Places
 
 
@@ -22,6 +23,7 @@ class Structure(Enum):
     FULL = "full"
     CAUSAL = "causal"
     WINDOWED = "windowed"
+    BLOCKS = "blocks"
     GENERAL = "general"
 
 
@@ -30,19 +32,21 @@ class Mask:
     """A rule that says which keys a query may attend to. True means "may attend", everywhere.
 
     A query attends to a key iff their segments are equal and not -1, and (if causal) key position <= query
-    position, and (if window) |query position - key position| < window, and `allow` agrees. A query with
-    nothing to attend to gets zeros, forward and backward.
+    position, and (if window) |query position - key position| < window, and every block pattern lets their blocks see
+    each other, and `allow` agrees. A query with nothing to attend to gets zeros, forward and backward.
 
     Attributes:
         causal: Hide keys that stand after the query. It compares positions, never corners of a matrix, so
             it is right for cached and chunked queries too.
         window: Number of positions to either side that stay visible, the query's own included; None = all.
         allow: Further restriction over the slots themselves. *Shape:* (T, S), (B, T, S) or (B, H, T, S).
+        patterns: Rules over blocks of positions.
     """
 
     causal: bool = False
     window: int | None = None
     allow: Bool[Tensor, " ..."] | None = None
+    patterns: tuple[Blocks, ...] = ()
 
     def __post_init__(self) -> None:
         if self.window is not None and self.window < 1:
@@ -63,12 +67,18 @@ class Mask:
         return Mask(
             causal=self.causal or other.causal,
             window=min(windows, default=None),
+            patterns=self.patterns + tuple(each for each in other.patterns if each not in self.patterns),
             allow=_both(self.allow, other.allow),
         )
 
     def same_as(self, other: Mask) -> bool:
         """True if both are the same rule; `allow` is compared by identity, never by content."""
-        return self.causal == other.causal and self.window == other.window and self.allow is other.allow
+        return (
+            self.causal == other.causal
+            and self.window == other.window
+            and self.patterns == other.patterns
+            and self.allow is other.allow
+        )
 
     def structure(self, queries: Places, keys: Places) -> Structure:
         """Return what is known of this mask between two places without reading a tensor."""
@@ -76,6 +86,9 @@ class Mask:
             return Structure.GENERAL
         last = queries.length == 1 and queries.begin == keys.length - 1  # it sees all that came before, and itself
         near = self.window is None or (last and self.window >= keys.length)
+        if self.patterns:
+            alone = len(self.patterns) == 1 and self.window is None and queries.plain and queries.length == keys.length
+            return Structure.BLOCKS if alone else Structure.GENERAL
         if near and (last or not self.causal):
             return Structure.FULL
         if not queries.plain or queries.length != keys.length:
@@ -94,6 +107,9 @@ class Mask:
         """
         segment, other = queries.segment.unsqueeze(-1), keys.segment.unsqueeze(-2)  # (B, T, 1), (B, 1, S)
         seen = (segment == other) & (segment != NO_TOKEN)
+        for blocks in self.patterns:
+            of_query, of_key = queries.position // blocks.size, keys.position // blocks.size
+            seen = seen & blocks.sees(of_query.unsqueeze(-1), of_key.unsqueeze(-2))
         if self.causal or self.window is not None:
             distance = queries.position.unsqueeze(-1) - keys.position.unsqueeze(-2)  # (B, T, S)
             if self.causal:

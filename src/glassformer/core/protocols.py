@@ -76,12 +76,12 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class AttentionKernel(Protocol):
-    """HOW attention is computed; every kernel equals the reference and none changes a result."""
+    """HOW attention of one type is computed; every kernel of a type equals its reference, and none changes a result."""
 
     @property
     def name(self) -> str: ...
 
-    def refuses(self, structure: Structure, soft_cap: float | None) -> str | None:
+    def refuses(self, structure: Structure, *, soft_cap: bool, bias: bool) -> str | None:
         """Return why this kernel cannot compute such an attention, or None; only static facts decide."""
         ...
 

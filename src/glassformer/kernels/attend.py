@@ -95,7 +95,7 @@ def attend(
     if bias is not None:
         _check_fit("bias", tuple(bias.shape), (*q.shape[:2], T, S))
     sight = Sight.of(mask, queries, keys)
-    how = choose_kernel(kernel, sight.structure, soft_cap)
+    how = choose_kernel(kernel, sight.structure, soft_cap=soft_cap is not None, bias=bias is not None)
     return how.attend(
         q, k, v, sight, bias=bias, scale=score_factor(scale, q.shape[-1]), soft_cap=soft_cap, dropout=dropout
     )

@@ -41,7 +41,7 @@ def attention_scores(
     """
     exact = torch.promote_types(q.dtype, torch.float32)
     with _as_written(q):
-        keys = _for_each_query_head(k, q).to(exact)
+        keys = for_each_query_head(k, q).to(exact)
         scores = (q.to(exact) * scale) @ keys.transpose(-2, -1)  # (B, H, T, S)
         if soft_cap is not None:
             scores = soft_cap * torch.tanh(scores / soft_cap)
@@ -72,7 +72,7 @@ def mix(
 ) -> Float[Tensor, "batch head query d_value"]:
     """Return the values, averaged with the weights: weights @ v. *Shape:* (B, H, T, E)."""
     with _as_written(v):
-        values = _for_each_query_head(v, weights).to(weights.dtype)
+        values = for_each_query_head(v, weights).to(weights.dtype)
         return (weights @ values).to(v.dtype)
 
 
@@ -81,7 +81,7 @@ def _as_written(x: Tensor) -> AbstractContextManager[object]:
     return nullcontext() if x.device.type == "meta" else torch.autocast(x.device.type, enabled=False)
 
 
-def _for_each_query_head(x: Tensor, q: Tensor) -> Tensor:
+def for_each_query_head(x: Tensor, q: Tensor) -> Tensor:
     """Repeat key/value heads (B, K, S, E) so that each of the H query heads has its own: (B, H, S, E)."""
     group = q.shape[1] // x.shape[1]
     return x if group == 1 else x.repeat_interleave(group, dim=1)
@@ -92,7 +92,7 @@ class ReferenceKernel:
 
     name = "reference"
 
-    def refuses(self, structure: Structure, soft_cap: float | None) -> str | None:
+    def refuses(self, structure: Structure, *, soft_cap: bool, bias: bool) -> str | None:
         """It computes everything."""
         return None
 

@@ -1,46 +1,61 @@
-"""The kernels by name, and the choice between them."""
+"""The kernels by the type of attention that they compute, and the choice between them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from glassformer.core.errors import ConfigError, UnsupportedError, did_you_mean
 from glassformer.core.mask import Structure
 from glassformer.core.protocols import AttentionKernel
+from glassformer.kernels.linear import LinearReference
 from glassformer.kernels.reference import ReferenceKernel
 from glassformer.kernels.sdpa import SdpaKernel
 
-KERNELS: tuple[AttentionKernel, ...] = (SdpaKernel(), ReferenceKernel())
-"""In the order in which "auto" tries them."""
+KERNELS: Mapping[str, tuple[AttentionKernel, ...]] = {
+    "softmax": (SdpaKernel(), ReferenceKernel()),
+    "shaw": (ReferenceKernel(),),
+    "linear": (LinearReference(),),
+}
+"""Of each type, in the order in which "auto" tries them; the last is the type's own equation and refuses nothing."""
 
 
-def known_kernel(name: str) -> str:
+def known_kernel(name: str, of: str = "softmax") -> str:
     """Return `name` if it is "auto" or a kernel's.
+
+    Args:
+        name: Of a kernel.
+        of: The type of attention.
 
     Raises:
         ConfigError: It is neither.
     """
-    names = ["auto", *(kernel.name for kernel in KERNELS)]
+    names = ["auto", *(kernel.name for kernel in KERNELS[of])]
     if name not in names:
-        raise ConfigError(f"unknown attention kernel {name!r}{did_you_mean(name, names)}")
+        raise ConfigError(f"unknown kernel {name!r} of {of} attention{did_you_mean(name, names)}")
     return name
 
 
-def choose_kernel(name: str, structure: Structure, soft_cap: float | None = None) -> AttentionKernel:
+def choose_kernel(
+    name: str, structure: Structure, *, of: str = "softmax", soft_cap: bool = False, bias: bool = False
+) -> AttentionKernel:
     """Return the kernel to use.
 
     Args:
         name: A kernel's name, or "auto" for the first that does not refuse.
         structure: What is known of the mask.
-        soft_cap: Largest size of a score, or None.
+        of: The type of attention.
+        soft_cap: Whether the size of scores is limited.
+        bias: Whether something is added to the scores.
 
     Raises:
         UnsupportedError: The named kernel refuses; the message says why.
     """
-    for kernel in KERNELS:
+    for kernel in KERNELS[of]:
         if name not in ("auto", kernel.name):
             continue
-        reason = kernel.refuses(structure, soft_cap)
+        reason = kernel.refuses(structure, soft_cap=soft_cap, bias=bias)
         if reason is None:
             return kernel
         if name != "auto":
             raise UnsupportedError(f"attention.kernel={name} cannot do this: {reason}; use attention.kernel=auto")
-    raise AssertionError(f"{known_kernel(name)} is a kernel, and was not tried")
+    raise AssertionError(f"{known_kernel(name, of)} is a kernel, and was not tried")

@@ -16,9 +16,9 @@ class SdpaKernel:
 
     name = "sdpa"
 
-    def refuses(self, structure: Structure, soft_cap: float | None) -> str | None:
+    def refuses(self, structure: Structure, *, soft_cap: bool, bias: bool) -> str | None:
         """It has no soft cap."""
-        return None if soft_cap is None else "torch's fused kernel has no soft cap"
+        return "torch's fused kernel has no soft cap" if soft_cap else None
 
     def attend(
         self,

@@ -16,6 +16,7 @@ from glassformer.core.config import (
     InitConfig,
     InputConfig,
     NormConfig,
+    PatternConfig,
     PositionBiasConfig,
     PositionConfig,
     RelativeBiasConfig,
@@ -32,16 +33,21 @@ class AttentionArguments(Config):
     """What can be chosen of every attention of a model; see `AttentionConfig`.
 
     Attributes:
+        type: What is computed: "softmax", "shaw" or "linear"; what looks at another text is never "shaw".
         scale: Factor of the scores.
         bias: Whether q, k and v have an offset; None = as the model's other projections.
         out_bias: Whether the output projection has one; None = as the model's other projections.
         qk_norm: Norm each query and each key, with the model's norm.
         dropout: Share of the weights that training sets to zero.
         window: How near the keys are that a query sees, in tokens, itself included; None = all.
-        window_layers: Which layers have the window, counted from 0; None = all.
+        window_layers: Which layers have the window or the pattern, counted from 0; None = all.
+        pattern: Which blocks of keys a query sees; None = all.
+        max_distance: Of type "shaw": from here on all distances are one.
+        soft_cap: Largest size of a score.
         kernel: How it is computed.
     """
 
+    type: Literal["softmax", "shaw", "linear"] = "softmax"
     scale: Literal["sqrt", "d_k", "none"] | float = "sqrt"
     bias: bool | None = None
     out_bias: bool | None = None
@@ -49,6 +55,9 @@ class AttentionArguments(Config):
     dropout: float = Field(0.0, ge=0, lt=1)
     window: int | None = Field(None, ge=1)
     window_layers: tuple[int, ...] | None = None
+    pattern: PatternConfig | None = None
+    max_distance: int | None = Field(None, ge=1)
+    soft_cap: float | None = Field(None, gt=0)
     kernel: str = "auto"
 
 
@@ -279,7 +288,12 @@ class ModelArguments(Config):
         """Cross-attention has neither rotation nor window: distances between two different texts mean nothing."""
         chosen = self.attention
         near = chosen.window_layers is None or layer in chosen.window_layers
+        shaw = chosen.type == "shaw"
         return AttentionConfig(
+            type="softmax" if shaw and cross else chosen.type,
+            max_distance=None if cross else chosen.max_distance,
+            soft_cap=chosen.soft_cap,
+            pattern=chosen.pattern if near and not cross else None,
             n_heads=self.n_heads,
             n_kv_heads=self.n_kv_heads or self.n_heads,
             d_head=self.d_head or self.d_model // self.n_heads,

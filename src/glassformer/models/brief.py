@@ -119,8 +119,14 @@ def _positions(stack: StackConfig) -> Any:
 
 def _attention(blocks: tuple[BlockConfig, ...]) -> AttentionArguments:
     first: AttentionConfig = blocks[0].attention
-    near = tuple(layer for layer, block in enumerate(blocks) if block.attention.window is not None)
+    near = tuple(
+        layer for layer, block in enumerate(blocks) if block.attention.window or block.attention.pattern is not None
+    )
     return AttentionArguments(
+        type=first.type,
+        max_distance=first.max_distance,
+        soft_cap=first.soft_cap,
+        pattern=blocks[near[0]].attention.pattern if near else None,
         scale=first.scale,
         bias=first.bias,
         out_bias=first.out_bias,

@@ -10,11 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.core.call import Call, Sight
-from glassformer.core.config import AttentionConfig
+from glassformer.core.config import AttentionConfig, PatternConfig
 from glassformer.core.mask import Mask
+from glassformer.core.pattern import Blocks
 from glassformer.kernels.attend import score_factor
+from glassformer.kernels.linear import linear_scores, linear_weights
 from glassformer.kernels.reference import attention_scores, attention_weights, mix
 from glassformer.kernels.registry import choose_kernel, known_kernel
+from glassformer.parts.distances import Distances
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Matrix, Part, linear_matrices
 from glassformer.parts.rotary import rotary_angles, rotate
@@ -56,9 +59,10 @@ class Attention(Part):
 
     def __init__(self, config: AttentionConfig, d_model: int, *, cross: bool = False) -> None:
         super().__init__()
-        known_kernel(config.kernel)
+        known_kernel(config.kernel, config.type)
         self.config = config
-        self.mask = Mask(window=config.window)
+        pattern = config.pattern
+        self.mask = Mask(window=config.window, patterns=() if pattern is None else (blocks_of(pattern),))
         self.scale = score_factor(config.scale, config.d_head)
         self.cross = cross
         q_size, kv_size = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
@@ -69,6 +73,10 @@ class Attention(Part):
         else:
             self.qkv = nn.Linear(d_model, q_size + 2 * kv_size, bias=config.bias)
         self.output = nn.Linear(q_size, d_model, bias=config.out_bias)
+        self.distances: Distances | None = None
+        if config.type == "shaw":
+            assert config.max_distance is not None, "checked when the config was made"
+            self.distances = Distances(config.max_distance, config.d_head)
         self.rotary_key = "" if config.rotary is None else config.rotary.model_dump_json()
         self.q_norm: Part | None = None
         self.k_norm: Part | None = None
@@ -158,16 +166,43 @@ class Attention(Part):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight, call: Call) -> Tensor:
         """The attention itself. Who looks at scores or weights gets the equation's own; the output is still
         the kernel's, unless they are replaced: then the equation goes on from the replacement."""
-        dropout = self.config.dropout if self.training else 0.0
+        config, distances = self.config, self.distances
+        dropout = config.dropout if self.training else 0.0
         bias = None if self.cross else call.bias
+        if distances is not None:
+            said = distances.scores(q, sight, self.scale)
+            bias = said if bias is None else bias + said
         patched = call.changes(self, "scores") or call.changes(self, "weights")
-        if patched or call.wants(self, "scores") or call.wants(self, "weights"):
-            scores = call.note(self, "scores", attention_scores(q, k, bias=bias, scale=self.scale))
-            weights = call.note(self, "weights", attention_weights(scores, sight))
-            if patched:
-                return mix(F.dropout(weights, dropout), v)
-        kernel = choose_kernel(self.config.kernel, sight.structure)
-        return kernel.attend(q, k, v, sight, bias=bias, scale=self.scale, dropout=dropout)
+        if patched or distances is not None or call.wants(self, "scores") or call.wants(self, "weights"):
+            weights = self._weights(q, k, bias, sight, call)
+            if patched or distances is not None:
+                weights = F.dropout(weights, dropout)
+                mixed = mix(weights, v)
+                return mixed if distances is None else mixed + distances.values(weights, sight).to(mixed.dtype)
+        capped = config.soft_cap is not None
+        kernel = choose_kernel(config.kernel, sight.structure, of=config.type, soft_cap=capped, bias=bias is not None)
+        return kernel.attend(q, k, v, sight, bias=bias, scale=self.scale, soft_cap=config.soft_cap, dropout=dropout)
+
+    def _weights(self, q: Tensor, k: Tensor, bias: Tensor | None, sight: Sight, call: Call) -> Tensor:
+        """Scores and weights by the equation of the type, shown to the tape."""
+        if self.config.type == "linear":
+            scores = call.note(self, "scores", linear_scores(q, k))
+            return call.note(self, "weights", linear_weights(scores, sight))
+        scores = attention_scores(q, k, bias=bias, scale=self.scale, soft_cap=self.config.soft_cap)
+        scores = call.note(self, "scores", scores)
+        return call.note(self, "weights", attention_weights(scores, sight))
+
+
+def blocks_of(pattern: PatternConfig) -> Blocks:
+    """Return the rule that a config describes."""
+    return Blocks(
+        size=pattern.block,
+        near=pattern.near,
+        first=pattern.first,
+        every=pattern.every,
+        random=pattern.random,
+        seed=pattern.seed,
+    )
 
 
 def _side_by_side(q: Tensor, beams: int) -> Tensor:
