@@ -21,5 +21,5 @@ def test_named_kernel_is_taken_or_says_why_not():
 
 @pytest.mark.parametrize("ask", [known_kernel, lambda name: choose_kernel(name, Structure.FULL)])
 def test_unknown_kernel_is_refused_with_a_near_name(ask):
-    with pytest.raises(ConfigError, match="unknown attention kernel 'spda'; did you mean 'sdpa'"):
+    with pytest.raises(ConfigError, match="unknown kernel 'spda'; did you mean 'sdpa'"):
         ask("spda")

@@ -108,5 +108,5 @@ def test_offsets_are_there_as_asked():
 
 
 def test_unknown_kernel_is_refused_when_the_part_is_made():
-    with pytest.raises(ConfigError, match="unknown attention kernel 'flash'"):
+    with pytest.raises(ConfigError, match="unknown kernel 'flash' of softmax attention"):
         Attention(AttentionConfig(n_heads=1, n_kv_heads=1, d_head=4, kernel="flash"), 4)

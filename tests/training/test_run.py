@@ -112,7 +112,7 @@ def test_rows_longer_than_the_models_positions_are_refused_before_anything_is_ma
 
 
 def test_unknown_kernel_is_refused_before_anything_is_made(text, tmp_path):
-    with pytest.raises(ConfigError, match="unknown attention kernel 'flesh'"):
+    with pytest.raises(ConfigError, match="unknown kernel 'flesh'"):
         train(text_model(text, model={"attention": {"kernel": "flesh"}}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
