@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from glassformer.core.cache import VIEW_STEP, KVCache
+from glassformer.core.cache import KVCache, LayerShape
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.core.places import Places
+from glassformer.core.slots import VIEW_STEP
 
 CAPACITY = 12
 
 
 def a_cache(batch_size: int = 2, capacity: int = CAPACITY) -> KVCache:
-    return KVCache([(1, 1)], batch_size, capacity)
+    return KVCache([LayerShape(1, 1)], batch_size, capacity)
 
 
 def push(cache: KVCache, chunks: list[list[float]], side: str = "right") -> tuple[list[list[float]], Places]:
@@ -33,7 +34,7 @@ def push(cache: KVCache, chunks: list[list[float]], side: str = "right") -> tupl
 
 
 def look(cache: KVCache, k: Tensor, places: Places | None) -> tuple[list[list[float]], Places]:
-    plan = cache.plan(places, k.shape[2])
+    plan = cache.plan(places, k.shape[2]).slots[0]
     keys, values = cache.layers[0].write(k, 2 * k, plan)
     assert torch.equal(values, 2 * keys)
     segment = plan.keys.segment.expand(cache.batch_size, -1)
@@ -109,7 +110,7 @@ def test_truncated_cache_starts_again_as_a_fresh_one():
     cache.advance([1, 1])
     cache.truncate([0, 0])
     plan = cache.plan(None, 2)
-    assert plan.fresh
+    assert plan.at(0).fresh
     assert plan.queries.plain
 
 
@@ -119,13 +120,13 @@ def test_plan_without_places_goes_on_from_each_length():
     cache.advance([1, 3])
     plan = cache.plan(None, 2)
     assert plan.queries.position.tolist() == [[1, 2], [3, 4]]
-    assert not plan.fresh
+    assert not plan.at(0).fresh
 
 
 def test_first_plain_chunk_is_fresh_and_needs_no_view():
     plan = a_cache(2).plan(Places.full(3), 3)
-    assert plan.fresh
-    assert plan.keys is plan.queries
+    assert plan.at(0).fresh
+    assert plan.at(0).keys is plan.queries
 
 
 def test_padding_costs_no_slot():
@@ -137,12 +138,12 @@ def test_padding_costs_no_slot():
 
 
 def test_view_is_rounded_up_and_never_beyond_the_capacity():
-    cache = KVCache([(1, 1)], 1, 3 * VIEW_STEP - 100)
-    assert cache.plan(Places.from_lengths([1], 2), 2).view == VIEW_STEP
+    cache = KVCache([LayerShape(1, 1)], 1, 3 * VIEW_STEP - 100)
+    assert cache.plan(Places.from_lengths([1], 2), 2).at(0).view == VIEW_STEP
     cache.advance([VIEW_STEP])
-    assert cache.plan(None, 1).view == 2 * VIEW_STEP
+    assert cache.plan(None, 1).at(0).view == 2 * VIEW_STEP
     cache.advance([VIEW_STEP])
-    assert cache.plan(None, 1).view == 3 * VIEW_STEP - 100
+    assert cache.plan(None, 1).at(0).view == 3 * VIEW_STEP - 100
 
 
 def test_reorder_leaves_the_memory_alone_and_select_does_not():
@@ -202,13 +203,13 @@ def test_writing_with_a_gradient_is_refused():
     cache = a_cache(1)
     k = torch.ones(1, 1, 1, 1, requires_grad=True)
     with pytest.raises(UnsupportedError, match="no_grad"):
-        cache.layers[0].write(k, k, cache.plan(None, 1))
+        cache.layers[0].write(k, k, cache.plan(None, 1).at(0))
 
 
 def test_cache_keeps_its_type_and_gives_back_the_callers():
-    cache = KVCache([(1, 1)], 1, 4, dtype=torch.bfloat16)
+    cache = KVCache([LayerShape(1, 1)], 1, 4, dtype=torch.bfloat16)
     k = torch.full((1, 1, 2, 1), 1.0 + 2.0**-12)
-    keys, _ = cache.layers[0].write(k, k, cache.plan(Places.from_lengths([1], 2), 2))
+    keys, _ = cache.layers[0].write(k, k, cache.plan(Places.from_lengths([1], 2), 2).at(0))
     assert cache.layers[0].keys.dtype == torch.bfloat16
     assert keys.dtype == torch.float32
     assert float(keys[0, 0, 0, 0]) == 1.0
@@ -228,8 +229,12 @@ def test_cache_keeps_its_type_and_gives_back_the_callers():
         (lambda cache: cache.select([]), "at least one row"),
         (lambda cache: cache.select([0, 2]), r"no row 2 in a cache of 2"),
         (lambda cache: cache.reorder([0, -1]), r"no row -1 in a cache of 2"),
-        (lambda cache: KVCache([(1, 1)], 0, 4), "at least one row and one slot, not 0 and 4"),
-        (lambda cache: KVCache([(1, 1)], 1, 0), "not 1 and 0"),
+        (lambda cache: KVCache([LayerShape(1, 1)], 0, 4), "at least one row and one slot, not 0 and 4"),
+        (lambda cache: KVCache([LayerShape(1, 1)], 1, 0), "not 1 and 0"),
+        (
+            lambda cache: KVCache([LayerShape(1, 1, window=2), LayerShape(1, 1)], 1, None),
+            r"capacity is None, but layers \[1\] keep the keys of all tokens",
+        ),
     ],
 )
 def test_what_a_cache_cannot_do_is_refused(act, message):

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import torch
 
+from glassformer.core.cache import KVCache, LayerShape
 from glassformer.core.call import Call, Sight
 from glassformer.core.mask import Mask, Structure
+from glassformer.core.pattern import Blocks
 from glassformer.core.places import Places
 
 
@@ -53,6 +55,38 @@ def test_sight_makes_its_tensors_once():
     assert sight.dense() is sight.dense()
     assert sight.blind() is sight.blind()
     assert sight.blind().flatten().tolist() == [False, False, False, True, True, True]
+
+
+def test_sight_by_rows_leaves_out_padding_and_nothing_else():
+    padded, packed, allow = (
+        Places.from_lengths([2, 3]),
+        Places.packed([[2, 1], [3]]),
+        torch.ones(3, 3, dtype=torch.bool),
+    )
+    for mask, queries, keys in ((Mask(), padded, Places.full(4)), (Mask(causal=True), padded, padded)):
+        assert Sight.of(mask, queries, keys).by_rows
+    for mask, queries, keys in (
+        (Mask(), padded, packed),
+        (Mask(causal=True), packed, packed),
+        (Mask(causal=True), padded, Places.full(3)),
+        (Mask(window=2), padded, padded),
+        (Mask(allow=allow), padded, padded),
+        (Mask(patterns=(Blocks(size=2),)), padded, padded),
+    ):
+        assert not Sight.of(mask, queries, keys).by_rows
+
+
+def test_layers_of_several_windows_see_keys_of_their_own():
+    cache = KVCache([LayerShape(1, 1), LayerShape(1, 1, window=2), LayerShape(1, 1, recurrent=True)], 1, 8)
+    for _ in range(4):
+        plan = cache.plan(None, 1)
+        call = Call(plan.queries, Mask(causal=True), cache=cache, plan=plan)
+        cache.advance([1])
+    assert [call.at(layer).keys.position.tolist() for layer in range(3)] == [[[0, 1, 2, 3]], [[2, 3]], [[3]]]
+    assert call.key_places == (call.at(0).keys, call.at(1).keys)
+    assert call.at(0).sight(call.mask) is call.at(0).sight(call.mask)
+    assert call.at(0).sight(call.mask) is not call.at(1).sight(call.mask)
+    assert call.at(2).slots is None
 
 
 def test_call_without_a_tape_changes_nothing():

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.mask import Mask, Structure, mask_from, mask_from_ignored
+from glassformer.core.pattern import Blocks
 from glassformer.core.places import Places
 
 B, T, S = 2, 3, 4
@@ -94,8 +95,14 @@ def test_structure_is_general_unless_everything_is_known():
     assert Mask(causal=True).structure(plain, plain) is Structure.CAUSAL
     assert Mask(causal=True, window=2).structure(plain, plain) is Structure.WINDOWED
     assert Mask(window=2).structure(plain, plain) is Structure.WINDOWED
+    later = Places.full(3, begin=4)
+    assert Mask().structure(later, plain) is Structure.FULL
+    assert Mask(causal=True).structure(later, later) is Structure.CAUSAL
+    assert Mask(causal=True, window=2).structure(later, later) is Structure.WINDOWED
     for mask, queries, keys in (
         (Mask(causal=True), plain, Places.full(5)),
+        (Mask(causal=True), later, plain),
+        (Mask(causal=True, patterns=(Blocks(size=2),)), later, later),
         (Mask(), padded, padded),
         (Mask(), plain, padded),
         (Mask(causal=True), padded, plain),

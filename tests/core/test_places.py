@@ -28,6 +28,20 @@ def test_o01_left_padded_row_counts_from_its_first_token():
     assert not places.plain
 
 
+def test_rows_of_one_text_in_order_are_known_to_be_that():
+    keep = torch.tensor([[True, False, True]])
+    single = [
+        Places.full(3, begin=2),
+        Places.from_lengths([2, 3], side="left", start=[4, 0]),
+        Places.from_keep(keep),
+        Places.packed([[3], [2], []]),
+    ]
+    assert all(places.single and places.to("cpu").single for places in single)
+    assert not Places.packed([[2, 1], [3]]).single
+    assert not Places(keep.long(), keep.long()).single, "nobody says so"
+    assert not Places.full(3).side_by_side(2).single
+
+
 def test_from_lengths_goes_on_from_a_start():
     places = Places.from_lengths([1, 2, 0], start=[4, 0, 7])
     assert places.position.tolist() == [[4, 0], [0, 1], [0, 0]]

@@ -34,6 +34,10 @@ MODELS = [
         ("decoder", "rotary", "-window", {"attention": {"window": 2}}),
         ("encoder_decoder", "rotary", "-window", {"attention": {"window": 3}, "n_kv_heads": 1}),
         ("encoder_decoder", "sinusoidal", "-reference", {"attention": {"kernel": "reference"}}),
+        ("decoder", "rotary", "-linear", {"attention": {"type": "linear"}, "n_kv_heads": 1}),
+        ("encoder_decoder", "sinusoidal", "-linear", {"attention": {"type": "linear"}}),
+        ("decoder", "relative", "-window_in_a_layer", {"attention": {"window": 2, "window_layers": (0,)}}),
+        ("decoder", "none", "-shaw", {"attention": {"type": "shaw", "max_distance": 2}}),
         ("decoder", "learned", "-not_causal", {"causal": False}),
         ("encoder_decoder", "learned", "-not_causal", {"causal": False}),
     ]

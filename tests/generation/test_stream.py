@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from glassformer.core.config import PatternConfig
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.generation.config import GenerationConfig
@@ -58,6 +59,54 @@ def test_o01_a_batch_equals_its_rows_alone(kind: str, positions: str) -> None:
                 use_cache=use_cache,
             )
             assert tokens_of(written) == [expected[row] for row in rows]
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "linear": {"type": "linear"},
+    "window": {"window": 3},
+    "window_in_a_layer": {"window": 2, "window_layers": (1,)},
+    "shaw": {"type": "shaw", "max_distance": 2},
+    "soft_cap": {"soft_cap": 2.0},
+    "pattern": {"pattern": PatternConfig(block=2, near=0, first=1)},
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])
+def test_o01_o03_every_kind_of_attention_writes_in_a_batch_what_it_writes_alone(kind: str, name: str) -> None:
+    """Rows of other lengths, of which the short ones leave early, far beyond what a window holds."""
+    model = build(kind, "rotary", attention=KINDS[name])
+    sources = SOURCES if kind == "encoder_decoder" else None
+    prompts, tokenizer = [[5 + i % 20 for i in range(n)] for n in (2, 131, 1)], Letters(eos=None)
+    expected = [
+        naive(model, [1, *prompt], 20, None if sources is None else sources[row]) for row, prompt in enumerate(prompts)
+    ]
+    assert len({tuple(row) for row in expected}) == 3, "rows that differ show a mix-up"
+    for use_cache in (True, False):
+        written = write(model, prompts, tokenizer, sources, max_new_tokens=20, use_cache=use_cache)
+        assert tokens_of(written) == expected
+    long = write(model, prompts[:1], tokenizer, sources and sources[:1], max_new_tokens=150)
+    context = [1, *prompts[0], *long[0].tokens[:-1]]
+    assert long[0].tokens[-1] == naive(model, context, 1, None if sources is None else sources[0])[0]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_full_context_slides_for_every_kind_of_attention(name: str) -> None:
+    """Rows slide at different steps: of one all is forgotten, while the others go on."""
+    model, tokenizer = build("decoder", "learned", max_positions=7, attention=KINDS[name]), Letters(eos=None)
+    prompts, settings = [[5, 6], [7, 8, 9, 10, 11], [12]], {"max_new_tokens": 20, "when_full": "slide"}
+    written, again = (write(model, prompts, tokenizer, use_cache=cache, **settings) for cache in (True, False))
+    assert tokens_of(written) == tokens_of(again)
+    assert {row.stop_reason for row in written} == {"length"}
+
+
+def test_looking_at_weights_that_a_cache_of_sums_does_not_have_names_the_way_out() -> None:
+    model = build("decoder", "rotary", attention={"type": "linear"})
+    tape = Tape(model, "*.weights", keep="all")
+    with pytest.raises(UnsupportedError, match="use_cache=False"):
+        write(model, tape=tape)
+    write(model, tape=tape, use_cache=False, max_new_tokens=2)
+    assert [weights.shape[-1] for weights in tape.all("decoder.blocks.0.attention.weights")] == [3, 4]
 
 
 def test_o01_first_logprobs_of_a_batch_equal_those_alone() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.mask import Mask, mask_from
+from glassformer.core.pattern import Blocks
 from glassformer.core.places import Places
 from glassformer.kernels.attend import attend, score_factor
 
@@ -143,6 +144,30 @@ def test_one_query_one_key_gives_the_value(kernel):
     q, k, v = equal_scores(1, [7.0])
     for mask in (None, Mask(causal=True), Mask(window=1)):
         assert mean(attend(q, k, v, mask=mask, kernel=kernel)) == [7.0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "mask"),
+    [
+        ("reference", None),
+        ("auto", None),
+        ("windowed", Mask(window=2)),
+        ("auto", Mask(window=2)),
+        ("blocks", Mask(patterns=(Blocks(2, near=0),))),
+        ("auto", Mask(patterns=(Blocks(2, near=0),))),
+    ],
+)
+@pytest.mark.parametrize(("soft_cap", "expected"), [(None, 0.982014), (2.0, 0.873033)])
+def test_soft_cap_bends_scores_on_every_path(kernel, mask, soft_cap, expected):
+    """Scores 4 and 0, values 1 and 0: exp(4) / (exp(4) + 1) = 0.982014; capped at 2, 2 tanh(4 / 2) = 1.928055 and
+    exp(1.928055) / (exp(1.928055) + 1) = 0.873033. The third key, of another block, is out of the first query's sight.
+    """
+    q, v = torch.tensor([4.0, 0.0, 0.0])[None, None, :, None], torch.tensor([1.0, 0.0, 9.0])[None, None, :, None]
+    k = torch.tensor([1.0, 0.0, -9.0])[None, None, :, None]
+    if mask is None:
+        mask = Mask(allow=torch.tensor([[True, True, False]] * 3))
+    out = attend(q, k, v, mask=mask, scale="none", soft_cap=soft_cap, kernel=kernel)
+    assert mean(out)[0] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("scale", "factor"), [("sqrt", 0.25), ("d_k", 0.0625), ("none", 1.0), (0.3, 0.3), (2, 2.0)])

@@ -47,8 +47,18 @@ class Pooled(nn.Module):
         {"kind": "encoder_decoder", "attention": {"window": 2}},
         {"kind": "decoder", "positions": "alibi"},
         {"kind": "encoder_decoder", "positions": "relative"},
+        {"kind": "decoder", "attention": {"type": "shaw", "max_distance": 2}},
+        {"kind": "decoder", "attention": {"soft_cap": 1.0}},
     ],
-    ids=["rotary", "learned-reference", "encoder_decoder-window", "alibi", "encoder_decoder-relative"],
+    ids=[
+        "rotary",
+        "learned-reference",
+        "encoder_decoder-window",
+        "alibi",
+        "encoder_decoder-relative",
+        "shaw",
+        "soft_cap",
+    ],
 )
 def test_compiled_forward_equals_eager(tiny, arguments):
     """One graph plain, one more for padded and packed together, one more for each set of sites on a tape."""
@@ -74,6 +84,26 @@ def test_compiled_forward_equals_eager(tiny, arguments):
             for site in eager:
                 torch.testing.assert_close(tape[site], eager[site])
         assert compiled.graphs == 3
+
+
+def test_compiled_linear_attention_equals_eager(tiny):
+    """One graph plain, one for padded rows, one for packed ones, which the equation computes."""
+    model = tiny(n_layers=1, attention={"type": "linear"}, positions="rotary")
+    compiled = Counted(model)
+    layouts = [
+        (1, None),
+        (2, Places.from_lengths([5, 3])),
+        (2, Places.from_lengths([4, 1], 5, side="left")),
+        (3, Places.packed([[2, 3], [4]])),
+    ]
+    for graphs, places in layouts:
+        results = []
+        for forward in (compiled, model):
+            loss = forward(TOKENS, places=places, labels=TOKENS)
+            results.append([loss.sum, *torch.autograd.grad(loss.sum, list(model.parameters()))])
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+        assert compiled.graphs == graphs
 
 
 def test_compiled_patch_and_loss_equal_eager(tiny, monkeypatch):
@@ -118,16 +148,25 @@ def test_compiled_pooling_equals_eager(how):
     assert compiled.graphs == 2
 
 
-@pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])
-def test_o37_compiled_decoding_does_not_recompile_for_every_token(tiny, kind):
+@pytest.mark.parametrize(
+    ("kind", "attention", "n_steps"),
+    [
+        pytest.param("decoder", {}, 12, id="decoder"),
+        pytest.param("encoder_decoder", {}, 12, id="encoder_decoder"),
+        pytest.param("decoder", {"window": 3}, 150, id="window"),
+        pytest.param("decoder", {"window": 3, "window_layers": (0,)}, 12, id="mixed"),
+        pytest.param("decoder", {"type": "linear"}, 12, id="linear"),
+    ],
+)
+def test_o37_compiled_decoding_does_not_recompile_for_every_token(tiny, kind, attention, n_steps):
     """One graph for a prompt, one for a step; a second session with another prompt adds one."""
-    model = tiny(kind=kind, n_layers=1)
+    model = tiny(kind=kind, n_layers=2 if "window_layers" in attention else 1, attention=attention)
     compiled = Counted(model)
     with torch.no_grad():
         memory = model.encode(TOKENS) if model.encoder is not None else None
         for session, prompt in enumerate((TOKENS, TOKENS[:, :3])):
-            caches = model.new_cache(2, 40), model.new_cache(2, 40)
-            for step in range(12):
+            caches = model.new_cache(2, 160), model.new_cache(2, 160)
+            for step in range(n_steps if session == 0 else 12):
                 tokens = prompt if step == 0 else TOKENS[:, step % 5, None]
                 got, expected = (
                     forward(tokens, memory=memory, cache=cache)
@@ -137,3 +176,20 @@ def test_o37_compiled_decoding_does_not_recompile_for_every_token(tiny, kind):
                 for cache in caches:
                     cache.advance([tokens.shape[1]] * 2)
             assert compiled.graphs <= 2 + session
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_compiled_chunks_that_are_longer_than_a_window_keeps(tiny, mode):
+    """Storage that grows inside the graph, and shrinks when the chunk is final."""
+    model = tiny(n_layers=1, attention={"window": 3})
+    compiled = Counted(model)
+    with mode():
+        caches = model.new_cache(2, None), model.new_cache(2, None)
+        for length in (150, 1, 140, 1, 1):
+            tokens = torch.randint(3, 32, (2, length))
+            got, expected = (
+                forward(tokens, cache=cache) for forward, cache in zip((compiled, model), caches, strict=True)
+            )
+            torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+            for cache in caches:
+                cache.advance([length] * 2)

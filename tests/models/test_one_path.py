@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.core.call import Memory
-from glassformer.core.config import FeedForwardConfig, NormConfig, RelativeBiasConfig, RotaryConfig
+from glassformer.core.config import FeedForwardConfig, NormConfig, PatternConfig, RelativeBiasConfig, RotaryConfig
 from glassformer.core.places import Places
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
@@ -45,6 +45,37 @@ GRID = [
     for kernel in ("reference", "sdpa")
     for kv_heads in (2, 1)
     for window in (None, 3)
+]
+KINDS = {
+    "linear": {"type": "linear"},
+    "linear_by_equation": {"type": "linear", "kernel": "reference"},
+    "window": {"window": 3},
+    "window_in_a_layer": {"window": 3, "window_layers": (1,)},
+    "shaw": {"type": "shaw", "max_distance": 2},
+    "soft_cap": {"soft_cap": 1.0},
+    "pattern": {"pattern": PatternConfig(block=2, near=0, first=1, every=3, random=1)},
+    "pattern_and_window": {"pattern": PatternConfig(block=2), "window": 3, "window_layers": (0,)},
+}
+GRID += [
+    pytest.param(
+        {
+            "kind": kind,
+            "positions": positions,
+            "max_positions": 16,
+            "relative": RelativeBiasConfig(n_buckets=8, max_distance=7),
+            "norm_place": ("post", "pre")[number % 2],
+            "n_kv_heads": (2, 1)[number // 2 % 2],
+            "attention": attention,
+        },
+        id=f"{kind}-{positions}-{name}",
+    )
+    for kind in ("decoder", "encoder_decoder")
+    for number, (name, positions, attention) in enumerate(
+        (name, positions, attention)
+        for name, attention in KINDS.items()
+        for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "relative")
+        if attention.get("type") != "linear" or positions not in ("alibi", "relative")
+    )
 ]
 EVEN, ODD = ([case for i, case in enumerate(GRID) if i.bit_count() % 2 == odd] for odd in (0, 1))
 """Each half of the grid holds every pair of choices; it is enough where a run is long."""
@@ -149,7 +180,14 @@ def test_cache_gives_a_token_the_logits_of_its_row_alone(tiny, side, arguments):
                 done[row] += counts[row]
         assert done == [7, 2, 5]
         # Rows 2 and 0 go on without row 1, in that order; None goes on from each row's length.
-        cache.truncate([5, 2, 4])
+        if cache.states:  # sums do not go back, but begin again
+            cache.truncate([0, 0, 0])
+            chunks = [TARGETS[0][:5], TARGETS[1], TARGETS[2][:4]]
+            places = Places.from_lengths([5, 2, 4], side=side)
+            model(lay_out(chunks, 5, PAD, side), places=places, memory=memory, cache=cache)
+            cache.advance([5, 2, 4])
+        else:
+            cache.truncate([5, 2, 4])
         cache.select([2, 0])
         if memory is not None:
             places = memory.places
@@ -202,14 +240,18 @@ def test_every_layout_gives_the_same_loss_and_gradients(tiny, arguments):
 
 
 def test_layers_that_all_differ_go_the_same_path(tiny):
-    """Other heads, widths, windows, angles, norms and kernels in each layer, and one without cross-attention."""
+    """Other types, heads, widths, windows, angles, norms and kernels by layer, and one without cross-attention."""
     model = tiny(kind="encoder_decoder", positions="rotary")
     config = model.config
     first, second = config.decoder.blocks
     attention = {"n_heads": 3, "n_kv_heads": 1, "d_head": 6, "window": 3, "kernel": "reference"}
     rotary = RotaryConfig(theta=100.0, pairing="interleaved")
+    linear = {"type": "linear", "n_kv_heads": 1, "rotary": rotary}
+    shaw = {"type": "shaw", "max_distance": 2, "window": 4}
     blocks = (
         first.model_copy(update={"attention": first.attention.model_copy(update=attention | {"rotary": rotary})}),
+        first.model_copy(update={"attention": first.attention.model_copy(update=linear)}),
+        second.model_copy(update={"attention": second.attention.model_copy(update=shaw)}),
         second.model_copy(update={"cross_attention": None, "norm_place": "pre", "norm": NormConfig(kind="rms")}),
         second.model_copy(update={"feed_forward": FeedForwardConfig(d_ff=8, gated=True, activation="silu")}),
     )
@@ -264,3 +306,44 @@ def test_o34_packed_documents_do_not_see_each_other(tiny):
         after = model(torch.tensor([[15, 16, 17, 8, 9, PAD]]), places=places)
     assert not torch.equal(before[0, :3], after[0, :3])
     assert torch.equal(before[0, 3:5], after[0, 3:5])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_in_float64_all_ways_are_equal_to_the_last_digits(tiny, name):
+    """Alone, padded on either side, packed, in chunks and token by token, far beyond what a window holds."""
+    model = tiny(positions="sinusoidal", attention=KINDS[name]).double()
+    lengths = [200, 90, 1]
+    rows = [torch.randint(3, 32, (length,)) for length in lengths]
+    with torch.no_grad():
+        expected = [model(row[None])[0] for row in rows]
+        for side in ("left", "right"):
+            places = Places.from_lengths(lengths, 210, side=side)
+            logits = model(lay_out([row.tolist() for row in rows], 210, PAD, side), places=places)
+            for row, real in enumerate(places.is_token):
+                torch.testing.assert_close(logits[row, real], expected[row], atol=1e-10, rtol=1e-10)
+        together = model(torch.cat(rows)[None], places=Places.packed([lengths]))[0]
+        torch.testing.assert_close(together, torch.cat(expected), atol=1e-10, rtol=1e-10)
+        cache, done = model.new_cache(3, 200), [0, 0, 0]
+        for counts in ([70, 3, 0], [63, 0, 1], [0, 80, 0], *([[1, 1, 0]] * 7), *([[1, 0, 0]] * 60)):
+            chunks = [row[begin : begin + count].tolist() for row, begin, count in zip(rows, done, counts, strict=True)]
+            places = Places.from_lengths(counts, side="left", start=done)
+            logits = model(lay_out(chunks, places.length, PAD, "left"), places=places, cache=cache)
+            cache.advance(counts)
+            for row, count in enumerate(counts):
+                new = expected[row][done[row] : done[row] + count]
+                torch.testing.assert_close(logits[row, places.is_token[row]], new, atol=1e-10, rtol=1e-10)
+                done[row] += count
+    assert done == lengths
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_alone_and_without_padding_a_cache_goes_the_fast_path_and_equals_it(tiny, name):
+    """Rows in step: 300 tokens, of which a window holds few."""
+    model = tiny(positions="sinusoidal", attention=KINDS[name]).double()
+    tokens = torch.randint(3, 32, (2, 300))
+    with torch.no_grad():
+        expected, cache, parts = model(tokens), model.new_cache(2, 300), []
+        for chunk in tokens.split([50, 150, *[1] * 100], dim=1):
+            parts.append(model(chunk, cache=cache))
+            cache.advance([chunk.shape[1]] * 2)
+    torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=1e-10, rtol=1e-10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -12,8 +13,10 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from glassformer.core.call import Memory
+from glassformer.core.config import PatternConfig
 from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.places import Places
+from glassformer.core.tape import Patch, Tape
 from glassformer.models.transformer import Transformer
 
 TOKENS = torch.tensor([[5, 6, 7], [8, 9, 10]])
@@ -103,6 +106,12 @@ ARCHITECTURES = [
     {"kind": "decoder", "attention": {"window": 3}},
     {"kind": "decoder", "positions": "alibi", "norm_place": "pre"},
     {"kind": "encoder_decoder", "positions": "relative", "norm_place": "pre", "attention": {"scale": "none"}},
+    {"kind": "decoder", "positions": "rotary", "attention": {"type": "linear"}, "n_kv_heads": 1},
+    {"kind": "encoder_decoder", "attention": {"type": "linear"}},
+    {"kind": "decoder", "positions": "alibi", "attention": {"window": 3, "window_layers": (0,)}},
+    {"kind": "decoder", "positions": "none", "attention": {"type": "shaw", "max_distance": 3, "window": 4}},
+    {"kind": "decoder", "attention": {"soft_cap": 1.0}},
+    {"kind": "decoder", "attention": {"pattern": PatternConfig(block=2, near=0, first=1, random=1)}},
 ]
 
 
@@ -137,6 +146,91 @@ def test_o31_reordered_cache_goes_on_from_the_named_rows(tiny):
         got = model(torch.tensor([[1], [2]]), memory=memory, cache=cache)
         expected = model(torch.tensor([[8, 9, 10, 1], [8, 9, 10, 2]]), memory=memory)[:, -1:]
     torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [{"type": "linear"}, {"window": 2}, {"window": 2, "window_layers": (1,)}, {"type": "shaw", "max_distance": 1}],
+)
+def test_o31_every_kind_of_layer_goes_on_from_the_named_rows(tiny, attention):
+    """Two sentences become three beams each, which swap, die and double; each step against the whole text."""
+    model = tiny(kind="encoder_decoder", positions="rotary", attention=attention).double()
+    texts = [[5, 6, 7], [8, 9]]
+    sources = torch.tensor([[5, 6, 7], [8, 9, 10]])
+
+    def check(memory_rows: list[int]) -> None:
+        got = model(torch.tensor([[text[-1]] for text in texts]), memory=memory, cache=cache, outputs="last")
+        cache.advance([1] * len(texts))
+        for row, text in enumerate(texts):
+            alone = model.encode(sources[memory_rows[row], None])
+            expected = model(torch.tensor([text]), memory=alone, outputs="last")[0]
+            torch.testing.assert_close(got[row], expected, atol=1e-10, rtol=1e-10)
+
+    with torch.no_grad():
+        cache, memory = model.new_cache(2, 300), model.encode(sources)
+        prompt = torch.tensor([[5, 6, 7], [8, 9, 0]])
+        model(prompt, places=Places.from_lengths([3, 2]), memory=memory, cache=cache)
+        cache.advance([3, 2])
+        cache.select([0, 0, 0, 1, 1, 1], [0, 1])
+        texts = [[*texts[row], token] for row, token in zip([0, 0, 0, 1, 1, 1], range(11, 17), strict=True)]
+        memory = replace(memory, beams=3)
+        check([0, 0, 0, 1, 1, 1])
+        for step in range(140):
+            rows = [[2, 0, 0, 3, 4, 5], [1, 1, 1, 4, 3, 3], [0, 1, 2, 3, 4, 5]][step % 3]
+            cache.reorder(rows)
+            texts = [[*texts[row], 3 + (step + at) % 29] for at, row in enumerate(rows)]
+            if step % 20 == 0:
+                check([0, 0, 0, 1, 1, 1])
+            else:
+                model(torch.tensor([[text[-1]] for text in texts]), memory=memory, cache=cache, outputs="last")
+                cache.advance([1] * 6)
+        cache.select([5, 3], [1])
+        texts = [[*texts[row], 20] for row in (5, 3)]
+        memory = replace(memory, states=memory.states[1:], places=memory.places, beams=2)
+        check([1, 1])
+
+
+@pytest.mark.parametrize("attention", [{"type": "linear"}, {"window": 4}])
+def test_without_a_layer_that_keeps_all_keys_a_cache_has_no_capacity(tiny, attention):
+    model = tiny(attention=attention)
+    with torch.no_grad():
+        cache = model.new_cache(1, None)
+        size = cache.n_bytes
+        for _ in range(3):
+            model(torch.randint(3, 32, (1, 400)), cache=cache)
+            cache.advance([400])
+            assert cache.n_bytes == size
+    assert cache.lengths == [1200]
+    with pytest.raises(DataError, match=r"capacity is None, but layers \[0, 1\] keep the keys of all tokens"):
+        tiny().new_cache(1, None)
+
+
+def test_weights_that_sums_do_not_have_are_refused(tiny):
+    """Without a cache they are there."""
+    model = tiny(attention={"type": "linear"})
+    tape = Tape(model, "*.attention.weights")
+    with torch.no_grad():
+        model(TOKENS, tape=tape)
+        assert tape["decoder.blocks.0.attention.weights"].shape == (2, 2, 3, 3)
+        cache = model.new_cache(2, None)
+        with pytest.raises(UnsupportedError, match=r"attention.weights is not there.*use_cache=False"):
+            model(TOKENS, cache=cache, tape=tape)
+
+
+def test_cached_bias_of_each_window_can_be_looked_at_and_changed(tiny):
+    """A patch that takes the bias away makes the model one without positions, in all its layers."""
+    attention = {"window": 3, "window_layers": (0,)}
+    model, plain = (tiny(positions=positions, attention=attention) for positions in ("alibi", "none"))
+    plain.load_state_dict(model.state_dict())
+    tokens = torch.randint(3, 32, (1, 8))
+    with torch.no_grad():
+        expected, cache = plain(tokens), model.new_cache(1, 8)
+        for at, token in enumerate(tokens.split(1, dim=1)):
+            tape = Tape(model, "*.bias", patches=[Patch("*.bias", torch.zeros_like)], keep="all")
+            logits = model(token, cache=cache, tape=tape)
+            cache.advance([1])
+            torch.testing.assert_close(logits, expected[:, at : at + 1], atol=1e-5, rtol=1e-5)
+            assert [bias.shape[-1] for bias in tape.all("decoder.position_bias.bias")] == [min(at, 2) + 1, at + 1]
 
 
 @pytest.mark.parametrize("settled", [False, True])
@@ -185,7 +279,8 @@ def test_recomputed_blocks_give_the_same_gradients(tiny, arguments):
 def test_o12_dropout_is_off_in_eval(tiny, arguments):
     """Every dropout at 0.8, in the fused kernel too: equal to no dropout at all, and no random number is drawn."""
     attention = arguments.get("attention", {})
-    wet = tiny(**(arguments | {"dropout": 0.8, "attention": attention | {"dropout": 0.8}}))
+    weights = {} if attention.get("type") == "linear" else {"dropout": 0.8}  # there are none to drop
+    wet = tiny(**(arguments | {"dropout": 0.8, "attention": attention | weights}))
     dry = tiny(**arguments)
     state = torch.get_rng_state()
     outputs = [run(wet), run(wet), run(dry)]

@@ -1,19 +1,34 @@
-"""Keys and values of earlier tokens, so that generating a token costs one token's work."""
+"""What a stack keeps of earlier tokens, so that generating a token costs one token's work."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.core.errors import DataError, UnsupportedError
-from glassformer.core.places import NO_TOKEN, Places
+from glassformer.core.places import Places
+from glassformer.core.recurrent import StateCache
+from glassformer.core.slots import LayerCache, SlotPlan, Slots
 
-VIEW_STEP = 128
-"""Attention reads the filled slots rounded up to this many, so that shapes change rarely."""
+
+class LayerShape(NamedTuple):
+    """What one layer needs kept.
+
+    Attributes:
+        n_kv_heads: Number of key/value heads, K.
+        d_head: Width of a head, E.
+        window: Keys and values of the newest window - 1 tokens suffice; None = of all.
+        recurrent: No keys and values at all, but sums over them.
+    """
+
+    n_kv_heads: int
+    d_head: int
+    window: int | None = None
+    recurrent: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,98 +37,83 @@ class CachePlan:
 
     Attributes:
         queries: Places of the new tokens. *Shape:* (B, T), or (1, T) when plain.
-        keys: Places of the keys that attention reads. *Shape:* (B, S), or (1, T) when fresh.
-        slots: Slot of each new token; the spare slot for a non-token. *Shape:* (B, T). Where the rows go on in step,
-            as they do when all are of one length, the slots are the same for all: then it is a slice.
-        view: How many slots attention reads, S.
-        fresh: True if nothing came before and nothing is padded: the new keys are all there is to see.
+        slots: Of each window among the layers.
+        of_layer: For each layer, which of `slots` is its own; None where it keeps no keys.
     """
 
     queries: Places
-    keys: Places
-    slots: Int[Tensor, "batch query"] | slice
-    view: int
-    fresh: bool
+    slots: tuple[SlotPlan, ...]
+    of_layer: tuple[int | None, ...]
 
-
-class LayerCache:
-    """Keys and values of one layer, preallocated; one spare slot at the end takes what is not a token."""
-
-    def __init__(
-        self,
-        keys: Float[Tensor, "batch kv_head slot d_head"],
-        values: Float[Tensor, "batch kv_head slot d_head"],
-    ):
-        self.keys = keys
-        self.values = values
-        self.cross: tuple[Tensor, Tensor] | None = None
-        """The memory's keys and values, written once a sentence by the cross-attention; beams share a row."""
-
-    def write(
-        self,
-        k: Float[Tensor, "batch kv_head query d_head"],
-        v: Float[Tensor, "batch kv_head query d_head"],
-        plan: CachePlan,
-    ) -> tuple[Tensor, Tensor]:
-        """Store new keys and values, and return all that a query may look at. *Shapes:* (B, K, S, E)."""
-        if torch.is_grad_enabled() and k.requires_grad:
-            raise UnsupportedError("a cache is for inference: call the model under torch.no_grad()")
-        # In step, one block for all rows; else each token to its own slot.
-        rows = torch.arange(k.shape[0], device=k.device).unsqueeze(1) if isinstance(plan.slots, Tensor) else slice(None)
-        self.keys.transpose(1, 2)[rows, plan.slots] = k.transpose(1, 2).to(self.keys.dtype)
-        self.values.transpose(1, 2)[rows, plan.slots] = v.transpose(1, 2).to(self.values.dtype)
-        if plan.fresh:
-            return k, v
-        return self.keys[:, :, : plan.view].to(k.dtype), self.values[:, :, : plan.view].to(v.dtype)
+    def at(self, layer: int) -> SlotPlan | None:
+        """Return what a layer writes and reads; None where it keeps no keys."""
+        which = self.of_layer[layer]
+        return None if which is None else self.slots[which]
 
 
 class KVCache:
     """The cache of one stack; it belongs to the caller, never to a module.
 
-    Real tokens are written compacted (slot = the row's length + rank among its real tokens), so padding on
-    either side costs no slot. Writing is repeatable until `advance`: a forward pass that is run twice gives
-    the same result twice.
+    A layer keeps what its attention needs: keys and values of all tokens, those of the newest ones that its window
+    shows, or, in linear attention, two sums. Real tokens are written compacted, so padding on either side costs no
+    slot. Writing is repeatable until `advance`: a forward pass that is run twice gives the same result twice.
+
+    The tokens of a row come in the order of their positions. Several documents may follow one another in a row, except
+    where a layer is recurrent.
 
     Args:
-        shapes: For each layer its number of key/value heads and its d_head.
+        shapes: What each layer needs.
         batch_size: Number of rows, B.
-        capacity: Number of tokens a row can hold.
+        capacity: Number of tokens a row can be given; None, where no layer keeps all: as many as you like.
         device: Where the tensors live.
-        dtype: Type of the stored keys and values.
+        dtype: Type of the stored keys and values; sums are in float32 at least.
+
+    Raises:
+        DataError: There is no row or no slot, or `capacity` is None and a layer keeps all keys.
     """
 
     def __init__(
         self,
-        shapes: Sequence[tuple[int, int]],
+        shapes: Sequence[LayerShape],
         batch_size: int,
-        capacity: int,
+        capacity: int | None,
         *,
         device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        if batch_size < 1 or capacity < 1:
+        if batch_size < 1 or (capacity is not None and capacity < 1):
             raise DataError(f"a cache needs at least one row and one slot, not {batch_size} and {capacity}")
-        self.capacity = capacity
-        self.layers = []
-        for heads, d_head in shapes:
-            size = (batch_size, heads, capacity + 1, d_head)
-            self.layers.append(
-                LayerCache(
-                    torch.zeros(size, device=device, dtype=dtype),
-                    torch.zeros(size, device=device, dtype=dtype),
-                )
+        whole = [layer for layer, shape in enumerate(shapes) if shape.window is None and not shape.recurrent]
+        if capacity is None and whole:
+            raise DataError(
+                f"capacity is None, but layers {whole} keep the keys of all tokens: say how many tokens a row can hold"
             )
-        self.position = torch.zeros(batch_size, capacity + 1, dtype=torch.long, device=device)
-        self.segment = torch.full((batch_size, capacity + 1), NO_TOKEN, device=device)
+        self.capacity = capacity
+        windows: dict[int | None, int] = {}
+        self.slots: list[Slots] = []
+        """Those of each window among the layers; None is one."""
+        self.layers: list[LayerCache] = []
+        self.of_layer: tuple[int | None, ...] = ()
+        """For each layer, which of `slots` is its own; None where it keeps no keys."""
+        for shape in shapes:
+            if shape.recurrent:
+                exact = torch.promote_types(dtype, torch.float32)
+                state = StateCache(batch_size, shape.n_kv_heads, shape.d_head, device=device, dtype=exact)
+                self.layers.append(state)
+                self.of_layer += (None,)
+                continue
+            if shape.window not in windows:
+                windows[shape.window] = len(self.slots)
+                self.slots.append(Slots(shape.window, batch_size, capacity, device=device))
+            which = windows[shape.window]
+            self.layers.append(self.slots[which].add(shape.n_kv_heads, shape.d_head, dtype))
+            self.of_layer += (which,)
+        self.states = [layer for layer in self.layers if isinstance(layer, StateCache)]
         self.length = torch.zeros(batch_size, dtype=torch.long, device=device)
         self.lengths = [0] * batch_size
-        """Tokens in each row, known to the host; the same numbers as `length`."""
-        self._allocated = batch_size
-        """Rows that there is storage for."""
-        self._blank = True
-        """Whether all that is not in use is zero: what a mask hides must still be finite."""
-        self._in_step = True
-        """Whether every row was written in step so far, so that slot i holds position i of one segment."""
+        """Tokens that each row was given, known to the host; the same numbers as `length`."""
+        self._given: Tensor | int = 0
+        """Tokens that the last forward pass gave each row, where a layer is recurrent."""
 
     @property
     def batch_size(self) -> int:
@@ -125,6 +125,13 @@ class KVCache:
         """The number of tokens in the fullest row."""
         return max(self.lengths)
 
+    @property
+    def n_bytes(self) -> int:
+        """The memory that it takes, in bytes; rows that were selected away may still have theirs."""
+        tensors = [part for layer in self.layers for part in layer.tensors()]
+        tensors += [part for slots in self.slots for part in (slots.position, slots.segment)]
+        return sum(part.untyped_storage().nbytes() for part in tensors)
+
     def plan(self, places: Places | None, width: int) -> CachePlan:
         """Work out where `width` new slots of every row go and what they see.
 
@@ -134,78 +141,66 @@ class KVCache:
 
         Raises:
             DataError: The new tokens do not fit, or are not as many rows as the cache has.
+            UnsupportedError: A layer is recurrent, and it is not known that each row is one text in order.
         """
         if places is None:
             places = self._following(width)
         if places.position.shape[0] not in (1, self.batch_size):
             raise DataError(f"{places.position.shape[0]} rows of places for a cache of {self.batch_size} rows")
-        fresh = self.extent == 0 and places.plain
-        if not torch.compiler.is_compiling() and self._goes_on_in_step(places):
-            return self._plan_in_step(places, fresh)
-        self._in_step = False
-        if not self._blank:
-            self._clear()
-        real = places.is_token.expand(self.batch_size, -1)  # (B, T)
-        count = real.sum(1)
-        if self.extent + width > self.capacity:
-            fullest = int((self.length + count).max())
+        if self.states and not places.single:
+            raise UnsupportedError(
+                "layers of linear attention carry the sums of one text a row along: with a cache, places must come "
+                "from Places.full, from_lengths or from_keep; several texts in a row need a forward pass without one"
+            )
+        compiled = torch.compiler.is_compiling()
+        in_step = not compiled and places.begin is not None and places.begin == self.extent == min(self.lengths)
+        real = None
+        if not in_step or any(not slots.goes_in_step for slots in self.slots):
+            real = places.is_token.expand(self.batch_size, -1)  # (B, T)
+        if self.capacity is not None and self.extent + width > self.capacity:
+            fullest = self.extent + width if real is None else int((self.length + real.sum(1)).max())
             if fullest > self.capacity:
                 raise DataError(
                     f"{fullest} tokens do not fit a cache of {self.capacity}; make it larger or truncate it"
                 )
-        slots = torch.where(real, self.length.unsqueeze(1) + real.long().cumsum(1) - 1, self.capacity)
-        rows = torch.arange(self.batch_size, device=slots.device).unsqueeze(1)
-        self.position[rows, slots] = places.position.expand(self.batch_size, -1)
-        self.segment[rows, slots] = places.segment.expand(self.batch_size, -1)
-        view = min(self.capacity, -(-(self.extent + width) // VIEW_STEP) * VIEW_STEP)
-        if fresh:
-            return CachePlan(places, places, slots, view, fresh)
-        # A longer write that was never advanced must not show: only slots below the new length count.
-        filled = torch.arange(view, device=slots.device) < (self.length + count).unsqueeze(1)
-        keys = Places(self.position[:, :view], torch.where(filled, self.segment[:, :view], NO_TOKEN))
-        return CachePlan(places, keys, slots, view, fresh)
-
-    def _goes_on_in_step(self, places: Places) -> bool:
-        return self._in_step and places.begin == self.extent == min(self.lengths)
-
-    def _plan_in_step(self, places: Places, fresh: bool) -> CachePlan:
-        """The new tokens are the next ones of every row: one block of slots, and keys without a gap.
-
-        A compiled graph does without, for then every step would have a shape of its own.
-        """
-        begin, end = self.extent, self.extent + places.length
-        if end > self.capacity:
-            raise DataError(f"{end} tokens do not fit a cache of {self.capacity}; make it larger or truncate it")
-        slots = slice(begin, end)
-        self.position[:, slots], self.segment[:, slots] = places.position, places.segment
-        keys = places if fresh else Places.full(end, self.length.device)
-        return CachePlan(places, keys, slots, end, fresh)
-
-    def _clear(self) -> None:
-        for layer in self.layers:
-            layer.keys[:, :, self.extent :] = layer.values[:, :, self.extent :] = 0.0
-        self._blank = True
+        if self.states:
+            self._given = width if places.begin is not None or real is None else real.sum(1)
+        fresh = self.extent == 0 and places.plain
+        slots = tuple(each.plan(places, real, in_step=in_step, fresh=fresh) for each in self.slots)
+        return CachePlan(places, slots, self.of_layer)
 
     def _following(self, width: int) -> Places:
         if self.extent == 0 or (not torch.compiler.is_compiling() and self.extent == min(self.lengths)):
             return Places.full(width, self.length.device, begin=self.extent)
         position = self.length.unsqueeze(1) + torch.arange(width, device=self.length.device)
-        return Places(position, torch.zeros_like(position))
+        return Places(position, torch.zeros_like(position), single=True)
 
     def advance(self, counts: Sequence[int]) -> None:
         """Make the last forward pass final; only the loop that owns the cache calls this.
 
         Args:
-            counts: Number of real tokens that each row was given.
+            counts: Number of real tokens that each row was given; fewer make only the first ones final.
 
         Raises:
-            DataError: Not one count a row, or a row would overflow.
+            DataError: Not one count a row, or a row would overflow; or fewer, where a layer is recurrent.
         """
         if len(counts) != self.batch_size:
             raise DataError(f"{len(counts)} counts for a cache of {self.batch_size} rows")
         lengths = [length + count for length, count in zip(self.lengths, counts, strict=True)]
-        if max(lengths) > self.capacity or min(counts) < 0:
+        if min(counts) < 0 or (self.capacity is not None and max(lengths) > self.capacity):
             raise DataError(f"lengths {lengths} do not fit a cache of {self.capacity}")
+        if self.states:
+            given = [self._given] * self.batch_size if isinstance(self._given, int) else self._given.tolist()
+            if given != list(counts):
+                raise DataError(
+                    f"the rows were given {given} tokens and are advanced by {list(counts)}: layers of linear "
+                    "attention have added up all of them, and part of a sum cannot be made final"
+                )
+            self._given = 0
+        for slots in self.slots:
+            slots.advance(counts)
+        for state in self.states:
+            state.advance()
         self._set_lengths(lengths)
 
     def _set_lengths(self, lengths: list[int]) -> None:
@@ -248,46 +243,45 @@ class KVCache:
         self._gather(rows)
 
     def _gather(self, rows: Sequence[int]) -> None:
-        """Copy what is in use of rows that change; fewer than half of the rows move to storage of their own size."""
         _check_rows(rows, self.batch_size, "a cache")
         if _all_in_order(rows, self.batch_size):
             return
-        device, number = self.length.device, len(rows)
-        stays = self._allocated // 2 < number <= self.batch_size
-        to = [i for i, row in enumerate(rows) if not stays or row != i]
-        source, target = torch.tensor([rows[i] for i in to], device=device), torch.tensor(to, device=device)
-
-        def moved(old: Tensor) -> Tensor:
-            new = old[:number] if stays else old.new_empty(number, *old.shape[1:])
-            if to:
-                new.narrow(2, 0, self.extent).index_copy_(
-                    0, target, old.narrow(2, 0, self.extent).index_select(0, source)
-                )
-            return new
-
-        for layer in self.layers:
-            layer.keys, layer.values = moved(layer.keys), moved(layer.values)
-        if not stays:
-            self._allocated, self._blank = number, False
-            if not self._in_step:
-                self._clear()
-        whole = torch.tensor(rows, device=device)
-        self.position, self.segment = self.position[whole], self.segment[whole]
+        for slots in self.slots:
+            slots.gather(rows)
+        for state in self.states:
+            state.gather(rows)
+        self._given = 0
         self._set_lengths([self.lengths[row] for row in rows])
 
     def truncate(self, lengths: Sequence[int]) -> None:
         """Forget the newest tokens, so that row i holds `lengths[i]`.
 
+        Back to nothing it always goes. Else a window must still hold what its next query sees, and a recurrent layer
+        cannot go back at all: it has only the sum.
+
         Raises:
             DataError: A row would grow.
+            UnsupportedError: A layer no longer has what it would go back to; then nothing has changed.
         """
         if len(lengths) != self.batch_size:
             raise DataError(f"{len(lengths)} lengths for a cache of {self.batch_size} rows")
         for row, (new, old) in enumerate(zip(lengths, self.lengths, strict=True)):
             if not 0 <= new <= old:
                 raise DataError(f"row {row} holds {old} tokens and cannot be truncated to {new}")
+            if self.states and new not in (0, old):
+                raise UnsupportedError(
+                    f"row {row} cannot go back from {old} tokens to {new}: layers of linear attention keep the sum of "
+                    "all of them; truncate it to 0 and give the model its text again, or do without a cache "
+                    "(use_cache=False)"
+                )
+        for slots in self.slots:
+            slots.refuse_truncation(lengths, self.lengths)
+        for slots in self.slots:
+            slots.truncate(lengths)
+        for state in self.states:
+            state.clear([row for row, length in enumerate(lengths) if length == 0])
+        self._given = 0
         self._set_lengths(list(lengths))
-        self.segment[torch.arange(self.capacity + 1, device=self.length.device) >= self.length.unsqueeze(1)] = NO_TOKEN
 
 
 def _check_rows(rows: Sequence[int], size: int, what: str) -> None:

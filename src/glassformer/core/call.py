@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from glassformer.core.cache import CachePlan, KVCache, LayerCache
+from glassformer.core.cache import CachePlan, KVCache
 from glassformer.core.mask import Mask, Structure
 from glassformer.core.places import Places
+from glassformer.core.slots import LayerCache, SlotPlan
 from glassformer.core.tape import Tape
 
 T = TypeVar("T")
@@ -63,6 +64,18 @@ class Sight:
         """Return the sight of `queries` on `keys` under `mask`."""
         return Sight(mask, queries, keys, mask.structure(queries, keys))
 
+    @property
+    def by_rows(self) -> bool:
+        """True if known, without reading a tensor, that a token sees all tokens of its row, or all up to itself.
+
+        Then each row has one segment, and where order matters it is that of the slots: padding is all that has to be
+        left out, on either side.
+        """
+        mask = self.mask
+        if mask.allow is not None or mask.window is not None or mask.patterns:
+            return False
+        return self.queries.single and self.keys.single and (not mask.causal or self.queries is self.keys)
+
     def dense(self) -> Bool[Tensor, "#batch #head query key"]:
         """Return the mask as a tensor, True = may attend; it is made once."""
         if "dense" not in self._made:
@@ -90,7 +103,8 @@ class Call:
         cache: Keys and values of earlier tokens.
         plan: Where this pass writes in the cache.
         tape: What is recorded and changed.
-        bias: What the stack adds to the scores of self-attention, by distance. *Shape:* (B or 1, H, T, S).
+        biases: What the stack adds to the scores of self-attention, by distance: one for each of `key_places`, or
+            none. *Shape:* (B or 1, H, T, S).
         layer: Index of the block, -1 outside of one.
     """
 
@@ -100,7 +114,7 @@ class Call:
     cache: KVCache | None = None
     plan: CachePlan | None = None
     tape: Tape | None = None
-    bias: Float[Tensor, "#batch head query key"] | None = None
+    biases: tuple[Float[Tensor, "#batch head query key"], ...] = ()
     layer: int = -1
     _sights: list[tuple[int, Sight]] = field(default_factory=list)
     _made: dict[Hashable, Any] = field(default_factory=dict)
@@ -110,9 +124,28 @@ class Call:
         return replace(self, layer=layer)
 
     @property
+    def key_places(self) -> tuple[Places, ...]:
+        """Where the keys of self-attention stand in this stack: once for all layers that keep equally many tokens."""
+        return (self.places,) if self.plan is None else tuple(slots.keys for slots in self.plan.slots)
+
+    @property
+    def slots(self) -> SlotPlan | None:
+        """Where this block writes in its cache and what it reads; None without a cache, or where it keeps no keys."""
+        return None if self.plan is None else self.plan.at(self.layer)
+
+    @property
     def keys(self) -> Places:
-        """Where the keys of self-attention stand: the new tokens, and the cache's."""
-        return self.places if self.plan is None else self.plan.keys
+        """Where the keys of this block's self-attention stand: the new tokens, and the cache's."""
+        return self.places if self.slots is None else self.slots.keys
+
+    @property
+    def bias(self) -> Float[Tensor, "#batch head query key"] | None:
+        """What is added to the scores of this block's self-attention, by distance. *Shape:* (B or 1, H, T, S)."""
+        if not self.biases:
+            return None
+        which = 0 if self.plan is None else self.plan.of_layer[self.layer]
+        assert which is not None, "a layer that keeps no keys has no scores to add a bias to"
+        return self.biases[which]
 
     @property
     def layer_cache(self) -> LayerCache | None:
@@ -125,7 +158,7 @@ class Call:
         return self.cache is not None and self.cache.extent > 0
 
     def sight(self, mask: Mask) -> Sight:
-        """Return what self-attention sees under `mask`; made once per rule."""
+        """Return what self-attention sees under `mask`; made once per rule and place of the keys."""
         return self._once_per_mask(0, mask, self.keys)
 
     def memory_sight(self, mask: Mask, beams: int = 1) -> Sight:
@@ -141,7 +174,7 @@ class Call:
     def _once_per_mask(self, beams: int, mask: Mask, keys: Places) -> Sight:
         """The sight of `beams` rows side by side on a memory; of 0: of each row on itself."""
         for which, sight in self._sights:
-            if which == beams and sight.mask.same_as(mask):
+            if which == beams and sight.keys is keys and sight.mask.same_as(mask):
                 return sight
         sight = Sight.of(mask, self.places.side_by_side(beams or 1), keys)
         self._sights.append((beams, sight))

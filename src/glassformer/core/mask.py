@@ -17,7 +17,8 @@ from glassformer.core.places import NO_TOKEN, Places
 class Structure(Enum):
     """What is known of a mask without reading a tensor.
 
-    All but GENERAL need plain keys, and queries whose positions are known: the same ones, or the last one alone.
+    All but GENERAL need queries and keys whose positions the host knows, without padding: the same ones, or the last
+    one alone, or, where all see all, any; BLOCKS count from position 0 on.
     """
 
     FULL = "full"
@@ -82,18 +83,21 @@ class Mask:
 
     def structure(self, queries: Places, keys: Places) -> Structure:
         """Return what is known of this mask between two places without reading a tensor."""
-        if self.allow is not None or queries.begin is None or not keys.plain:
+        if self.allow is not None or queries.begin is None or keys.begin is None:
             return Structure.GENERAL
-        last = queries.length == 1 and queries.begin == keys.length - 1  # it sees all that came before, and itself
-        near = self.window is None or (last and self.window >= keys.length)
+        same = queries.begin == keys.begin and queries.length == keys.length
+        # The last one sees all that came before, and itself.
+        last = queries.length == 1 and queries.begin == keys.begin + keys.length - 1
+        ends = queries.begin + queries.length, keys.begin + keys.length
+        near = self.window is None or self.window >= max(ends) - min(queries.begin, keys.begin)  # it hides nothing
         if self.patterns:
-            alone = len(self.patterns) == 1 and self.window is None and queries.plain and queries.length == keys.length
-            return Structure.BLOCKS if alone else Structure.GENERAL
+            alone = len(self.patterns) == 1 and near and queries.plain
+            return Structure.BLOCKS if alone and same else Structure.GENERAL
         if near and (last or not self.causal):
             return Structure.FULL
-        if not queries.plain or queries.length != keys.length:
+        if not same:
             return Structure.GENERAL
-        return Structure.CAUSAL if self.window is None else Structure.WINDOWED
+        return Structure.CAUSAL if near else Structure.WINDOWED
 
     def dense(self, queries: Places, keys: Places) -> Bool[Tensor, "#batch #head query key"]:
         """Return the mask as a tensor, True = may attend.

@@ -20,7 +20,7 @@ class Blocks:
         every:   j mod every = every - 1                         (strided, Sparse Transformer)
         random:  j is one of `random` blocks drawn for i, or i one of those drawn for j     (BigBird)
 
-    with i = floor(query position / block) and j = floor(key position / block). It compares positions, so it is right for
+    with i = floor(query position / size) and j = floor(key position / size). It compares positions, so it is right for
     cached, padded and packed rows; a block of `size` positions is what a kernel can skip.
 
     Attributes:
@@ -31,8 +31,8 @@ class Blocks:
         random: Blocks drawn for each block, among those before it and itself.
         seed: Of the drawing.
 
-    Source: Child et al. 2019, arXiv:1904.10509, section 4.2; Beltagy et al. 2020, arXiv:2004.05150, section 3; Zaheer et
-    al. 2020, arXiv:2007.14062, section 2.
+    Source: Child et al. 2019, arXiv:1904.10509, section 4.2; Beltagy et al. 2020, arXiv:2004.05150, section 3; Zaheer
+    et al. 2020, arXiv:2007.14062, section 2.
     """
 
     size: int = 64
@@ -63,6 +63,6 @@ class Blocks:
     def drawn(self, blocks: Int[Tensor, "*shape"], draw: int) -> Int[Tensor, "*shape"]:
         """Return which block was drawn for each block: one of those before it, or itself; the same at every length."""
         a, b, c = PRIMES
-        mixed = (blocks + 1) * a + (draw + 1) * b + (self.seed + 1) * c
+        mixed = (blocks + 1) * a + ((draw + 1) * b + (self.seed + 1) * c) % 2**32
         mixed = (mixed ^ (mixed >> 15)) * b & 0x7FFFFFFF
         return (mixed ^ (mixed >> 13)) % (blocks + 1)

@@ -35,6 +35,8 @@ class Places:
         highest: The largest position, where the host knows it without reading a tensor; else None.
         begin: Position of the first token, if it is known, without reading a tensor, that every row is one unpadded
             segment of consecutive positions from there on, the same for all; else None. 0 if plain.
+        single: True if known, without reading a tensor, that the tokens of every row are all of segment 0 and stand
+            in the order of their slots, each one position behind the one before; there may be padding.
     """
 
     position: Int[Tensor, "#batch length"]
@@ -42,6 +44,7 @@ class Places:
     plain: bool = False
     highest: int | None = None
     begin: int | None = None
+    single: bool = False
 
     @property
     def length(self) -> int:
@@ -55,7 +58,8 @@ class Places:
 
     def to(self, device: torch.device | str) -> Places:
         """Return the same places on another device."""
-        return Places(self.position.to(device), self.segment.to(device), self.plain, self.highest, self.begin)
+        position, segment = self.position.to(device), self.segment.to(device)
+        return Places(position, segment, self.plain, self.highest, self.begin, self.single)
 
     def side_by_side(self, beams: int) -> Places:
         """Return the places of adjacent rows laid side by side: `beams` rows become one.
@@ -83,7 +87,7 @@ class Places:
             begin: Position of the first.
         """
         position = torch.arange(begin, begin + length, device=device).unsqueeze(0)
-        return Places(position, torch.zeros_like(position), begin == 0, begin + length - 1, begin)
+        return Places(position, torch.zeros_like(position), begin == 0, begin + length - 1, begin, single=True)
 
     @staticmethod
     def from_lengths(
@@ -125,7 +129,7 @@ class Places:
         first = torch.tensor(start, device=device).unsqueeze(1) if start is not None else 0
         ends = [length + begin for length, begin in zip(lengths, start or [0] * len(lengths), strict=True)]
         highest = max(ends, default=0) - 1
-        return Places(torch.where(real, rank + first, 0), torch.where(real, 0, NO_TOKEN), highest=highest)
+        return Places(torch.where(real, rank + first, 0), torch.where(real, 0, NO_TOKEN), highest=highest, single=True)
 
     @staticmethod
     def from_keep(keep: Bool[Tensor, "batch length"]) -> Places:
@@ -142,7 +146,7 @@ class Places:
                 "(batch, length), True = a token stands here"
             )
         rank = keep.long().cumsum(1) - 1
-        return Places(torch.where(keep, rank, 0), torch.where(keep, 0, NO_TOKEN))
+        return Places(torch.where(keep, rank, 0), torch.where(keep, 0, NO_TOKEN), single=True)
 
     @staticmethod
     def packed(
@@ -173,4 +177,5 @@ class Places:
         highest = max((length for documents in lengths for length in documents), default=0) - 1
         if plain:
             return Places.full(width, device)
-        return Places(position.to(device), segment.to(device), highest=highest)
+        single = all(len(documents) <= 1 for documents in lengths)
+        return Places(position.to(device), segment.to(device), highest=highest, single=single)

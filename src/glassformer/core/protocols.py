@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.core.call import Sight
-from glassformer.core.mask import Structure
 
 
 @runtime_checkable
@@ -81,8 +80,12 @@ class AttentionKernel(Protocol):
     @property
     def name(self) -> str: ...
 
-    def refuses(self, structure: Structure, *, soft_cap: bool, bias: bool) -> str | None:
-        """Return why this kernel cannot compute such an attention, or None; only static facts decide."""
+    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
+        """Return why this kernel cannot compute such an attention, or None; what the host knows decides, no tensor."""
+        ...
+
+    def gains(self, sight: Sight) -> bool:
+        """Return whether "auto" should take it where it can; only lengths and what is known of the mask decide."""
         ...
 
     def attend(

@@ -166,5 +166,6 @@ def select_memory(memory: Memory, rows: Sequence[int]) -> Memory:
     index = torch.tensor(rows, device=memory.states.device)
     places = memory.places
     if places.position.shape[0] > 1:
-        places = Places(places.position[index], places.segment[index], places.plain, places.highest)
+        position, segment = places.position[index], places.segment[index]
+        places = Places(position, segment, places.plain, places.highest, single=places.single)
     return Memory(memory.states[index], places)

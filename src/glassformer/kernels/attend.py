@@ -70,7 +70,7 @@ def attend(
         scale: "sqrt", "d_k", "none" or a number.
         soft_cap: Largest size of a score.
         dropout: Share of the weights set to zero; nothing here knows of train or eval.
-        kernel: "auto", "sdpa" or "reference".
+        kernel: "auto", "windowed", "blocks", "sdpa" or "reference".
 
     Raises:
         DataError: Shapes that do not fit, or a causal mask on more queries than keys without their places.
@@ -95,7 +95,7 @@ def attend(
     if bias is not None:
         _check_fit("bias", tuple(bias.shape), (*q.shape[:2], T, S))
     sight = Sight.of(mask, queries, keys)
-    how = choose_kernel(kernel, sight.structure, soft_cap=soft_cap is not None, bias=bias is not None)
+    how = choose_kernel(kernel, sight, soft_cap=soft_cap is not None, bias=bias is not None)
     return how.attend(
         q, k, v, sight, bias=bias, scale=score_factor(scale, q.shape[-1]), soft_cap=soft_cap, dropout=dropout
     )

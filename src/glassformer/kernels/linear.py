@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.call import Sight
-from glassformer.core.mask import Structure
-from glassformer.kernels.reference import for_each_query_head, mix
+from glassformer.kernels.reference import as_written, for_each_query_head, mix
 
 
 def feature(x: Float[Tensor, "*batch d_head"]) -> Float[Tensor, "*batch d_head"]:
@@ -21,7 +20,8 @@ def linear_scores(
     q: Float[Tensor, "batch head query d_head"], k: Float[Tensor, "batch kv_head key d_head"]
 ) -> Float[Tensor, "batch head query key"]:
     """Return phi(q) phi(k)^T, before any mask."""
-    return feature(q) @ for_each_query_head(feature(k), q).transpose(-2, -1)
+    with as_written(q):
+        return feature(q) @ for_each_query_head(feature(k), q).transpose(-2, -1)
 
 
 def linear_weights(
@@ -43,11 +43,15 @@ class LinearReference:
 
     name = "reference"
 
-    def refuses(self, structure: Structure, *, soft_cap: bool, bias: bool) -> str | None:
+    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
         """Nothing is added to its scores, and they are not bent."""
         if soft_cap or bias:
             return "linear attention has neither a bias of positions nor a soft cap"
         return None
+
+    def gains(self, sight: Sight) -> bool:
+        """It is the last that is tried."""
+        return True
 
     def attend(
         self,

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.call import Sight
-from glassformer.core.mask import Structure
 
 
 def attention_scores(
@@ -40,7 +39,7 @@ def attention_scores(
     arXiv:2305.13245.
     """
     exact = torch.promote_types(q.dtype, torch.float32)
-    with _as_written(q):
+    with as_written(q):
         keys = for_each_query_head(k, q).to(exact)
         scores = (q.to(exact) * scale) @ keys.transpose(-2, -1)  # (B, H, T, S)
         if soft_cap is not None:
@@ -71,12 +70,12 @@ def mix(
     weights: Float[Tensor, "batch head query key"], v: Float[Tensor, "batch kv_head key d_value"]
 ) -> Float[Tensor, "batch head query d_value"]:
     """Return the values, averaged with the weights: weights @ v. *Shape:* (B, H, T, E)."""
-    with _as_written(v):
+    with as_written(v):
         values = for_each_query_head(v, weights).to(weights.dtype)
         return (weights @ values).to(v.dtype)
 
 
-def _as_written(x: Tensor) -> AbstractContextManager[object]:
+def as_written(x: Tensor) -> AbstractContextManager[object]:
     """No autocast, which would take the products in half precision again; the meta device has none."""
     return nullcontext() if x.device.type == "meta" else torch.autocast(x.device.type, enabled=False)
 
@@ -92,9 +91,13 @@ class ReferenceKernel:
 
     name = "reference"
 
-    def refuses(self, structure: Structure, *, soft_cap: bool, bias: bool) -> str | None:
+    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
         """It computes everything."""
         return None
+
+    def gains(self, sight: Sight) -> bool:
+        """It is the last that is tried."""
+        return True
 
     def attend(
         self,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from glassformer.core.call import Sight
 from glassformer.core.errors import ConfigError, UnsupportedError, did_you_mean
-from glassformer.core.mask import Structure
 from glassformer.core.protocols import AttentionKernel
+from glassformer.kernels.blocks import BlocksKernel
 from glassformer.kernels.linear import LinearReference
+from glassformer.kernels.linear_chunked import LinearChunked
 from glassformer.kernels.reference import ReferenceKernel
 from glassformer.kernels.sdpa import SdpaKernel
+from glassformer.kernels.windowed import WindowedKernel
 
 KERNELS: Mapping[str, tuple[AttentionKernel, ...]] = {
-    "softmax": (SdpaKernel(), ReferenceKernel()),
+    "softmax": (WindowedKernel(), BlocksKernel(), SdpaKernel(), ReferenceKernel()),
     "shaw": (ReferenceKernel(),),
-    "linear": (LinearReference(),),
+    "linear": (LinearChunked(), LinearReference()),
 }
 """Of each type, in the order in which "auto" tries them; the last is the type's own equation and refuses nothing."""
 
@@ -36,13 +39,13 @@ def known_kernel(name: str, of: str = "softmax") -> str:
 
 
 def choose_kernel(
-    name: str, structure: Structure, *, of: str = "softmax", soft_cap: bool = False, bias: bool = False
+    name: str, sight: Sight, *, of: str = "softmax", soft_cap: bool = False, bias: bool = False
 ) -> AttentionKernel:
     """Return the kernel to use.
 
     Args:
-        name: A kernel's name, or "auto" for the first that does not refuse.
-        structure: What is known of the mask.
+        name: A kernel's name, or "auto" for the first that does not refuse and that gains by it.
+        sight: What the queries see.
         of: The type of attention.
         soft_cap: Whether the size of scores is limited.
         bias: Whether something is added to the scores.
@@ -51,9 +54,9 @@ def choose_kernel(
         UnsupportedError: The named kernel refuses; the message says why.
     """
     for kernel in KERNELS[of]:
-        if name not in ("auto", kernel.name):
+        if name != kernel.name and not (name == "auto" and kernel.gains(sight)):
             continue
-        reason = kernel.refuses(structure, soft_cap=soft_cap, bias=bias)
+        reason = kernel.refuses(sight, soft_cap=soft_cap, bias=bias)
         if reason is None:
             return kernel
         if name != "auto":

@@ -16,9 +16,13 @@ class SdpaKernel:
 
     name = "sdpa"
 
-    def refuses(self, structure: Structure, *, soft_cap: bool, bias: bool) -> str | None:
+    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
         """It has no soft cap."""
         return "torch's fused kernel has no soft cap" if soft_cap else None
+
+    def gains(self, sight: Sight) -> bool:
+        """It never costs more than the equation."""
+        return True
 
     def attend(
         self,

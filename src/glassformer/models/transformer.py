@@ -196,13 +196,17 @@ class Transformer(nn.Module):
         logits: Tensor = self.head(x)
         return logits
 
-    def new_cache(self, batch_size: int, capacity: int, *, dtype: torch.dtype | None = None) -> KVCache:
+    def new_cache(self, batch_size: int, capacity: int | None, *, dtype: torch.dtype | None = None) -> KVCache:
         """Return an empty cache for `forward`; it belongs to the caller.
 
         Args:
             batch_size: Number of rows.
-            capacity: Number of tokens a row can hold.
+            capacity: Number of tokens a row can hold; None = as many as you like, where no layer keeps them all: with
+                windows and linear attention only.
             dtype: Type of the stored keys and values; the parameters' when None.
+
+        Raises:
+            DataError: `capacity` is None, and a layer keeps all keys.
         """
         return self.output_stack.new_cache(batch_size, capacity, dtype=dtype)
 

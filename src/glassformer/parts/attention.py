@@ -11,10 +11,14 @@ from torch.nn import functional as F
 
 from glassformer.core.call import Call, Sight
 from glassformer.core.config import AttentionConfig, PatternConfig
+from glassformer.core.errors import UnsupportedError
 from glassformer.core.mask import Mask
 from glassformer.core.pattern import Blocks
+from glassformer.core.recurrent import StateCache
+from glassformer.core.slots import KeyCache
 from glassformer.kernels.attend import score_factor
 from glassformer.kernels.linear import linear_scores, linear_weights
+from glassformer.kernels.linear_chunked import carry_on
 from glassformer.kernels.reference import attention_scores, attention_weights, mix
 from glassformer.kernels.registry import choose_kernel, known_kernel
 from glassformer.parts.distances import Distances
@@ -118,7 +122,14 @@ class Attention(Part):
             heads = _apart(self._attend(_side_by_side(q, beams), k, v, sight, call), beams)
         else:
             q, k, v = self._self_qkv(x, call)
-            heads = self._attend(q, k, v, call.sight(call.mask & self.mask), call)
+            cache = call.layer_cache
+            if isinstance(cache, StateCache):
+                heads = self._carry_on(q, k, v, cache, call)
+            else:
+                if isinstance(cache, KeyCache):
+                    assert call.slots is not None, "a call with a cache has a plan"
+                    k, v = cache.write(k, v, call.slots)
+                heads = self._attend(q, k, v, call.sight(call.mask & self.mask), call)
         heads = call.note(self, "heads", heads)  # (B, H, T, E)
         joined = heads.transpose(1, 2).flatten(2)  # (B, T, H * E)
         return call.note(self, "output", self.output(joined))
@@ -139,11 +150,7 @@ class Attention(Part):
             )
             qk = rotate(qk, angles, rotary)
         q, k = qk.split([n_heads, n_kv_heads], dim=1)
-        q, k, v = call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
-        if call.layer_cache is not None:
-            assert call.plan is not None, "a call with a cache has a plan"
-            k, v = call.layer_cache.write(k, v, call.plan)
-        return q, k, v
+        return call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
 
     def _cross_qkv(self, x: Tensor, call: Call, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         q = self._split_heads(self.q(x))
@@ -163,6 +170,18 @@ class Attention(Part):
         heads = torch.unflatten(x, -1, (-1, self.config.d_head))  # (B, T, H, E)
         return heads.transpose(1, 2)  # (B, H, T, E)
 
+    def _carry_on(self, q: Tensor, k: Tensor, v: Tensor, cache: StateCache, call: Call) -> Tensor:
+        """Linear attention over all that the cache has added up, and the new tokens up to each."""
+        for name in ("scores", "weights"):
+            if call.wants(self, name):
+                raise UnsupportedError(
+                    f"{self.site}.{name} is not there: with a cache, linear attention keeps sums and no keys to have "
+                    f"{name} on; do without a cache (use_cache=False)"
+                )
+        heads, state = carry_on(q, k, v, call.places, cache.state)
+        cache.write(state)
+        return heads
+
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight, call: Call) -> Tensor:
         """The attention itself. Who looks at scores or weights gets the equation's own; the output is still
         the kernel's, unless they are replaced: then the equation goes on from the replacement."""
@@ -180,7 +199,7 @@ class Attention(Part):
                 mixed = mix(weights, v)
                 return mixed if distances is None else mixed + distances.values(weights, sight).to(mixed.dtype)
         capped = config.soft_cap is not None
-        kernel = choose_kernel(config.kernel, sight.structure, of=config.type, soft_cap=capped, bias=bias is not None)
+        kernel = choose_kernel(config.kernel, sight, of=config.type, soft_cap=capped, bias=bias is not None)
         return kernel.attend(q, k, v, sight, bias=bias, scale=self.scale, soft_cap=config.soft_cap, dropout=dropout)
 
     def _weights(self, q: Tensor, k: Tensor, bias: Tensor | None, sight: Sight, call: Call) -> Tensor:

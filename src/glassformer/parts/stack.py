@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.core.cache import KVCache
+from glassformer.core.cache import KVCache, LayerShape
 from glassformer.core.call import Call, Memory
 from glassformer.core.config import StackConfig
 from glassformer.core.mask import Mask
@@ -75,8 +75,9 @@ class Stack(Part):
         call = Call(places, self.mask, memory.places if memory else None, cache, plan, tape)
         x = self.input(inputs, call, types)
         if self.position_bias is not None:  # here, not in the first block that wants it: it has a gradient
-            bias = self.position_bias(call.places, call.keys, x.dtype)
-            call = replace(call, bias=call.note(self.position_bias, "bias", bias))
+            position_bias = self.position_bias
+            biases = (position_bias(call.places, keys, x.dtype) for keys in call.key_places)
+            call = replace(call, biases=tuple(call.note(position_bias, "bias", bias) for bias in biases))
         for layer, block in enumerate(self.blocks):
             x = block(x, call.at(layer), memory.states if memory else None)
         if self.final_norm is not None:
@@ -85,14 +86,20 @@ class Stack(Part):
             x = x.masked_fill(~places.is_token.unsqueeze(-1), 0.0)
         return call.note(self, "output", x), places
 
-    def new_cache(self, batch_size: int, capacity: int, *, dtype: torch.dtype | None = None) -> KVCache:
-        """Return an empty cache for this stack.
+    def new_cache(self, batch_size: int, capacity: int | None, *, dtype: torch.dtype | None = None) -> KVCache:
+        """Return an empty cache for this stack: of each layer, what its attention needs of earlier tokens.
 
         Args:
             batch_size: Number of rows.
-            capacity: Number of tokens a row can hold.
+            capacity: Number of tokens a row can hold; None = as many as you like, where no layer keeps them all.
             dtype: Type of the stored keys and values; the embedding's when None.
+
+        Raises:
+            DataError: `capacity` is None, and a layer keeps all keys.
         """
         weight = self.input.embedding.weight
-        shapes = [(block.attention.n_kv_heads, block.attention.d_head) for block in self.config.blocks]
+        shapes = [
+            LayerShape(each.n_kv_heads, each.d_head, window=each.window, recurrent=each.type == "linear")
+            for each in (block.attention for block in self.config.blocks)
+        ]
         return KVCache(shapes, batch_size, capacity, device=weight.device, dtype=dtype or weight.dtype)
