@@ -188,11 +188,16 @@ class Classes:
 
     def read(self, foreign: Foreign) -> Values:
         """Return the names in the order of their numbers."""
-        labels = foreign.get("id2label")
-        if labels is None:
-            count = foreign.get("num_labels", 2)
-            return {"classes": tuple(f"LABEL_{i}" for i in range(count))}
-        return {"classes": tuple(str(name) for _, name in sorted((int(i), name) for i, name in labels.items()))}
+        labels, count = foreign.get("id2label"), foreign.get("num_labels", 2)
+        try:
+            if labels is None:
+                return {"classes": tuple(f"LABEL_{i}" for i in range(count))}
+            return {"classes": tuple(str(labels[number]) for number in sorted(labels, key=int))}
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"id2label is {labels!r} and num_labels {count!r}: the first must name each class by its number, the "
+                "second be a number"
+            ) from error
 
     def write(self, values: Values) -> dict[str, Any]:
         """Return both maps."""
@@ -227,11 +232,20 @@ NO_EFFECT = frozenset(
             "transformers_version",
             "dtype",
             "torch_dtype",
+            "transformers.js_config",
         ),
         *("use_cache", "output_attentions", "output_hidden_states", "return_dict", "torchscript", "use_bfloat16"),
         *("attn_implementation", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash"),
         *("gradient_checkpointing", "chunk_size_feed_forward", "pruned_heads", "task_specific_params"),
-        *("finetuning_task", "problem_type", "tf_legacy_loss", "tokenizer_class", "auto_map", "is_decoder"),
+        *(
+            "_num_labels",
+            "finetuning_task",
+            "problem_type",
+            "tf_legacy_loss",
+            "tokenizer_class",
+            "auto_map",
+            "is_decoder",
+        ),
         # which ids mean what: the tokenizer's matter
         *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id"),
         *("forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.generation.input_ids import ReadsText, input_ids, room_for_text
-from glassformer.generation.inputs import check_ids, padded
+from glassformer.generation.inputs import check_ids, padded, refuse_pooling
 from glassformer.generation.sampling import log_probabilities
 from glassformer.models.inference import inference
 
@@ -48,6 +48,7 @@ def fill_masks(loaded: ReadsText, text: str, top: int = 1) -> Filled:
     Source: Devlin et al. 2018, arXiv:1810.04805, section 3.1.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
+    refuse_pooling(model)
     name, mask = tokenizer.roles.get("mask"), tokenizer.mask_id
     if not fills_masks(loaded) or model.head is None or name is None or mask is None:
         raise UnsupportedError("this model fills no masks: that is for an encoder with a mask token and a token head")

@@ -256,7 +256,8 @@ def kind_for(recipe: Recipe) -> Kind:
     kind = recipe.model.kind
     if kind not in recipe.task.kinds:
         possible = " or ".join(recipe.task.kinds)
-        raise ConfigError(f"the task {recipe.task.name} trains a model of kind {possible}, but model.kind is {kind}")
+        which = "model.kind" if recipe.start is None else f"that of {recipe.start}"
+        raise ConfigError(f"the task {recipe.task.name} trains a model of kind {possible}, but {which} is {kind}")
     return kind
 
 
