@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from glassformer.version import __version__
 
 if TYPE_CHECKING:
+    from glassformer.checkpoint.convert import convert as convert
     from glassformer.checkpoint.loading import Loaded as Loaded
     from glassformer.checkpoint.loading import load as load
-    from glassformer.checkpoint.convert import convert as convert
     from glassformer.checkpoint.loading import load_transformer as load_transformer
     from glassformer.checkpoint.native import load_model as load_model
     from glassformer.checkpoint.native import save_model as save_model

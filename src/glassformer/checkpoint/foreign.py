@@ -129,7 +129,7 @@ def _fill(
         if tuple(found.shape) != shape
     ]
     wrong += [
-        f"{name} holds {found.dtype}, no weights"
+        f"{name} is of {found.dtype}: numbers that are quantised are not read"
         for name, found in zip(rule.theirs, theirs, strict=True)
         if not found.is_floating_point()
     ]

@@ -224,28 +224,15 @@ ACTIVATION_WORDS = {
 NO_EFFECT = frozenset(
     (
         # what the file is, how it was stored, and what a caller may ask for
-        *(
-            "architectures",
-            "model_type",
-            "_name_or_path",
-            "name_or_path",
-            "transformers_version",
-            "dtype",
-            "torch_dtype",
-            "transformers.js_config",
-        ),
+        *("architectures", "model_type", "_name_or_path", "name_or_path", "transformers_version", "dtype"),
+        *("torch_dtype", "transformers.js_config"),
         *("use_cache", "output_attentions", "output_hidden_states", "return_dict", "torchscript", "use_bfloat16"),
         *("attn_implementation", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash"),
         *("gradient_checkpointing", "chunk_size_feed_forward", "pruned_heads", "task_specific_params"),
-        *(
-            "_num_labels",
-            "finetuning_task",
-            "problem_type",
-            "tf_legacy_loss",
-            "tokenizer_class",
-            "auto_map",
-            "is_decoder",
-        ),
+        *("finetuning_task", "problem_type", "tf_legacy_loss", "tokenizer_class", "auto_map", "_num_labels"),
+        # what the other library writes of every model, and few have; those that do say what it can be
+        *("is_decoder", "is_encoder_decoder", "add_cross_attention", "cross_attention_hidden_size"),
+        *("tie_encoder_decoder", "output_past", "xla_device"),
         # which ids mean what: the tokenizer's matter
         *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id"),
         *("forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),
