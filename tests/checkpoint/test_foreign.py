@@ -56,9 +56,18 @@ def test_every_setting_is_accounted_for_in_one_error(tmp_path):
     assert first == f"{tmp_path}: this llama config cannot be read:"
     assert lines[0] == "  hidden_size is missing"
     assert lines[1].startswith("  hidden_act is 'softplus'; known here are 'relu', 'gelu', ")
-    assert lines[2].startswith("  sliding is 4, and not known here")
+    assert lines[2] == "  sliding is 4, and not known here"
     assert lines[3] == "  attention_dropou is 0.1, and not known here; did you mean 'attention_dropout'?"
     assert len(lines) == 4
+
+
+def test_tensor_that_is_no_weight_is_named(tmp_path):
+    def counted(tensors):
+        tensors["model.norm.weight"] = tensors["model.norm.weight"].to(torch.int8)
+
+    rewritten(llama_folder(tmp_path), counted)
+    with pytest.raises(CheckpointError, match=r"model\.norm\.weight is of torch\.int8: numbers that are quantised are"):
+        load_transformer(tmp_path)
 
 
 def test_copy_of_a_tied_tensor_alone_is_enough(tmp_path):
@@ -70,6 +79,8 @@ def test_copy_of_a_tied_tensor_alone_is_enough(tmp_path):
     other = load_transformer(llama_folder(tmp_path / "other", tie_word_embeddings=True))
     assert torch.equal(one(TOKENS), other(TOKENS))
     assert one.head.weight is one.decoder.input.embedding.weight
+    rewritten(tmp_path / "one", lambda tensors: tensors.update({n: t.bfloat16() for n, t in tensors.items()}))
+    assert {parameter.dtype for parameter in load_transformer(tmp_path / "one").parameters()} == {torch.bfloat16}
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -192,6 +203,12 @@ BAD = {
         r'config\.json says neither "model_type" nor "architectures"',
     ),
     "torn config": (lambda folder: (folder / "config.json").write_text("{"), r"config\.json is damaged, fetch"),
+    "kind is a list": (lambda folder: edited(folder, model_type=["bert"]), r"model_type is \['bert'\]; it must be a name"),
+    "one word": (lambda folder: edited(folder, architectures="BertModel"), r"'BertModel'; it must be a list of names"),
+    "classes in a row": (
+        lambda folder: edited(folder, architectures=["BertForSequenceClassification"], id2label=["bad", "good"]),
+        r"id2label is \['bad', 'good'\] and num_labels 2: the first must name each class by its number",
+    ),
     "no whole number": (lambda folder: edited(folder, num_hidden_layers="x"), r"n_layers is 'x'"),
     "no ids": (lambda folder: edited(folder, vocab_size=0), r"vocab_size is 0"),
     "no tokenizer": (

@@ -12,7 +12,19 @@ from glassformer.checkpoint.native import save_model
 from glassformer.checkpoint.verify import verify, write_report
 from glassformer.core.errors import CheckpointError, ConfigError
 
-from .folders import KINDS, bert_folder, llama_folder, needs_stories, stories
+from .folders import (
+    BERT,
+    KINDS,
+    bert_folder,
+    edited,
+    gpt2_folder,
+    llama_folder,
+    needs_stories,
+    saved,
+    stories,
+    t5_folder,
+    transformers,
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -25,6 +37,34 @@ def test_tiny_models_are_the_references(kind, tmp_path):
     assert found.float32.max_relative_difference < 2e-6
     assert found.float64.max_relative_difference < 1e-14
     assert steps == [(1, 4), (2, 4), (3, 4)]
+
+
+def respelled(folder, change):
+    file = folder / "model.safetensors"
+    save_file({change(name): tensor for name, tensor in load_file(file).items()}, file, {"format": "pt"})
+    return folder
+
+
+OTHERWISE = {
+    "GPT-2 as it was published": lambda folder: respelled(
+        gpt2_folder(folder), lambda name: name.removeprefix("transformer.")
+    ),
+    "body with the names of a whole model": lambda folder: respelled(
+        bert_folder(folder, "BertModel"), lambda name: f"bert.{name}"
+    ),
+    "body without a pooler": lambda folder: saved(
+        transformers.BertModel(transformers.BertConfig(**BERT), add_pooling_layer=False), folder
+    ),
+    "two heads, one of them read": lambda folder: bert_folder(folder, "BertForPreTraining"),
+    "old name of the class": lambda folder: edited(t5_folder(folder), architectures=["T5WithLMHeadModel"]),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERWISE)
+def test_folder_that_is_not_as_the_reference_writes_it_is_compared(kind, tmp_path):
+    found = verify(ForeignFolder.open(OTHERWISE[kind](tmp_path)))
+    assert found.equal, found.lines()
+    assert found.float32.compared > 5
 
 
 @needs_stories

@@ -65,8 +65,8 @@ def load_tokenizer(
     Args:
         folder: The folder.
         roles: Which token plays which of `ROLES`, by name or id (of a list the first counts, and all of them for "eos";
-            None or a negative id is no token), as a model's config.json has it. They win over those of tokenizer_config.json and
-            special_tokens_map.json.
+            None or a negative id is no token), as a model's config.json has it. They win over those of
+            tokenizer_config.json and special_tokens_map.json.
         extra_ids: How many `<extra_id_N>` follow the vocabulary of a spiece.model, the last of them first, where
             tokenizer_config.json does not say it (`extra_ids`). 100 for T5.
 
