@@ -203,7 +203,7 @@ BAD = {
         r'config\.json says neither "model_type" nor "architectures"',
     ),
     "torn config": (lambda folder: (folder / "config.json").write_text("{"), r"config\.json is damaged, fetch"),
-    "kind is a list": (lambda folder: edited(folder, model_type=["bert"]), r"model_type is \['bert'\]; it must be a name"),
+    "kind is a list": (lambda folder: edited(folder, model_type=["bert"]), r"\['bert'\]; it must be a name"),
     "one word": (lambda folder: edited(folder, architectures="BertModel"), r"'BertModel'; it must be a list of names"),
     "classes in a row": (
         lambda folder: edited(folder, architectures=["BertForSequenceClassification"], id2label=["bad", "good"]),
