@@ -212,7 +212,18 @@ def test_tokenizer_that_does_not_belong_is_refused(tiny, tmp_path):
     assert not (tmp_path / "hf").exists()
 
 
-def test_preset_is_written_too(tmp_path):
-    convert("preset:llama-tiny", tmp_path / "hf")
-    assert verify(ForeignFolder.open(tmp_path / "hf")).equal
-    assert load(tmp_path / "hf").tokenizer.encode("é") == load("preset:llama-tiny").tokenizer.encode("é")
+TINY = [name for family in FAMILIES if family.architectures for name in family.presets if name.endswith("tiny")]
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_preset_is_written_and_comes_back_equal(name, tmp_path):
+    if name == "roberta-tiny":  # which pads with 1: its positions are counted from there
+        with pytest.raises(UnsupportedError, match=r"a roberta checkpoint .*needs pad_token_id 1, not 0"):
+            convert(f"preset:{name}", tmp_path / "hf")
+        assert not (tmp_path / "hf").exists()
+        return
+    convert(f"preset:{name}", tmp_path / "hf")
+    made, read = load(f"preset:{name}"), load(tmp_path / "hf")
+    assert read.model.config.model_copy(update={"init": made.model.config.init}) == made.model.config
+    assert all(map(torch.equal, read.model.parameters(), made.model.parameters()))
+    assert read.tokenizer.encode("é") == made.tokenizer.encode("é")

@@ -57,7 +57,8 @@ def convert(
 
     Raises:
         CheckpointError: The source is no checkpoint or damaged, or the target cannot be written.
-        UnsupportedError: No family can hold the model; the message says what differs.
+        UnsupportedError: No family can hold the model, or its tokenizer has other ids than the family counts on; the
+            message says what differs.
         ConfigError: There is no such family, or the format has none.
     """
     as_family = None if family is None else family_named(family)
@@ -74,10 +75,14 @@ def convert(
         _write_ours(model, tokenizer, target, overwrite=overwrite)
         return form, model.config.kind
     chosen = as_family or (family_for(model) if foreign is None else foreign.family)
-    settings, tensors = to_foreign(model, chosen)
-    settings |= {} if tokenizer is None else _token_ids(tokenizer, model)
+    written, tensors = to_foreign(model, chosen)
+    settings = written | ({} if tokenizer is None else _token_ids(tokenizer, model))
     settings |= {} if foreign is None else _said_of_tokens(foreign.settings)
-    settings = {name: value for name, value in settings.items() if value is not None or not name.endswith("_token_id")}
+    if chosen.read(settings, tensors) != chosen.read(written, tensors):
+        raise UnsupportedError(
+            f"the ids of this tokenizer do not belong to a {chosen.name} checkpoint of this model: it needs "
+            + " and ".join(f"{name} {id}, not {settings[name]}" for name, id in written.items() if settings[name] != id)
+        )
     texts = {} if tokenizer is None else _tokenizer_files(tokenizer)
     said = Path(source) / GENERATION_FILE
     if foreign is not None and said.is_file():
@@ -141,12 +146,12 @@ def _token_ids(tokenizer: TextTokenizer, model: Transformer) -> dict[str, Any]:
     ids["eos_token_id"] = ends if len(ends) > 1 else tokenizer.eos_id
     if model.config.kind == "encoder_decoder":
         ids["decoder_start_token_id"] = tokenizer.bos_id
-    return ids
+    return {name: value for name, value in ids.items() if value is not None}
 
 
 def _said_of_tokens(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What a foreign config said of its tokens stays as it was said."""
-    return {name: value for name, value in settings.items() if name.endswith("_token_id")}
+    return {name: value for name, value in settings.items() if name.endswith("_token_id") and value is not None}
 
 
 def _tokenizer_files(tokenizer: TextTokenizer) -> dict[str, str]:
