@@ -98,7 +98,7 @@ def test_verify_needs_no_tokenizer():
 
 def test_verify_of_what_is_ours_shows_the_way(reverse_run):
     refused(call("verify", reverse_run), "in glassformer's own format", "glassformer convert")
-    refused(call("verify", "nowhere"), "there is no nowhere/config.json")
+    refused(call("verify", "nowhere"), "there is no folder nowhere; give a checkpoint folder")
 
 
 def test_verify_without_the_library_says_how_to_get_it(writer, monkeypatch):

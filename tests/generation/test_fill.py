@@ -37,7 +37,16 @@ def test_mask_is_filled_as_the_reference_does(bert):
     values, best = expected[0].topk(3)
     assert [token for token, _ in found.candidates[0]] == best.tolist()
     assert [p for _, p in found.candidates[0]] == pytest.approx(values.tolist(), abs=1e-5)
-    assert found.text == f"the cat {words.decode(list(found.tokens)).strip()} the cats."
+    assert found.text == f"the cat {words.label(found.tokens[0])} the cats."
+
+
+def test_guess_that_stands_for_no_text_is_called_by_its_name(tmp_path):
+    loaded = load(bert_folder(tmp_path))
+    words = loaded.tokenizer
+    for token, name, bias in ((words.unk_id, "[UNK]", 1e3), (words.mask_id, "[MASK]", 1e4)):
+        with torch.no_grad():
+            loaded.model.head.bias[token] = bias
+        assert fill_masks(loaded, "the [MASK], [MASK]!").text == f"the {name}, {name}!"
 
 
 def test_several_masks_are_guessed_each_by_itself(bert):

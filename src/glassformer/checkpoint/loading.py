@@ -68,7 +68,9 @@ class ForeignFolder:
             CheckpointError: It holds no checkpoint, or one that is damaged.
             UnsupportedError: Its family is not known here.
         """
-        if path.is_dir() and not is_foreign(path):
+        if not path.is_dir():
+            raise CheckpointError(f"there is no folder {path}; give a checkpoint folder of the Hugging Face kind")
+        if not is_foreign(path):
             raise CheckpointError(
                 f"{path} is in glassformer's own format, not in the Hugging Face one; it can be written as such: "
                 f"glassformer convert {shlex.quote(str(path))} FOLDER"

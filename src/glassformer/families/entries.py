@@ -118,14 +118,12 @@ class Fixed:
 
     Attributes:
         theirs: Its name.
-        value: What it must be, or be left out where that is the default too.
-        default: What it is where config.json leaves it out.
+        value: What it must be, or be left out.
         written: Whether it is written.
     """
 
     theirs: str
     value: Any
-    default: Any = None
     written: bool = True
 
     @property
@@ -135,8 +133,7 @@ class Fixed:
 
     def read(self, foreign: Foreign) -> Values:
         """Return nothing, if all is well."""
-        default = self.value if self.default is None else self.default
-        if foreign.get(self.theirs, default) != self.value:
+        if foreign.get(self.theirs, self.value) != self.value:
             raise UnsupportedError(f"{self.theirs} is {foreign[self.theirs]!r}; only {self.value!r} can be done here")
         return {}
 

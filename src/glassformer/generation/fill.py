@@ -16,7 +16,7 @@ class Filled:
     """A text whose masks are filled.
 
     Attributes:
-        text: With the most probable token in the place of each mask.
+        text: With the most probable token in the place of each mask; by its name if it stands for no text.
         tokens: Those tokens.
         candidates: For each mask the most probable tokens and their probabilities, the most probable first.
     """
@@ -53,7 +53,8 @@ def fill_masks(loaded: ReadsText, text: str, top: int = 1) -> Filled:
     if not fills_masks(loaded) or model.head is None or name is None or mask is None:
         raise UnsupportedError("this model fills no masks: that is for an encoder with a mask token and a token head")
     ids: list[int] = []
-    for index, part in enumerate(text.split(name)):
+    parts = text.split(name)
+    for index, part in enumerate(parts):
         # before a mask a space belongs to what is hidden behind it
         ids += [mask] * (index > 0) + tokenizer.encode(part.rstrip(" ") if part.strip() else "")
     if mask not in ids:
@@ -74,6 +75,6 @@ def fill_masks(loaded: ReadsText, text: str, top: int = 1) -> Filled:
         for tokens_of, values_of in zip(best.tolist(), values.tolist(), strict=True)
     )
     chosen = tuple(each[0][0] for each in candidates)
-    for token in chosen:
-        text = text.replace(name, tokenizer.decode([token]).strip(), 1)
-    return Filled(text, chosen, candidates)
+    words = [tokenizer.decode([token]).strip() or tokenizer.label(token) for token in chosen]
+    filled = "".join(part + word for part, word in zip(parts, [*words, ""], strict=True))
+    return Filled(filled, chosen, candidates)

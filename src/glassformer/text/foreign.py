@@ -126,6 +126,11 @@ def _backend(folder: Path, named: Named, extra_ids: int) -> tuple[tokenizers.Tok
         backend = read_backend(folder / TOKENIZER_FILE)
         unknown = unknown_token(backend)
         return backend, {} if unknown is None else {"unk": unknown}, TOKENIZER_FILE
+    if (folder / "source.spm").exists():
+        raise UnsupportedError(
+            f"{folder} holds two SentencePiece models, one of each language (source.spm, target.spm), which are not"
+            " read; add a tokenizer.json, or load the model without a tokenizer (gf.load_transformer)"
+        )
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     if vocabulary.exists():
         return gpt2_backend(vocabulary, merges, named.settings), {}, vocabulary.name
