@@ -116,7 +116,7 @@ class ForeignFolder:
         told = read_json_object(generation) if generation.is_file() else {}
         said = dict(self.settings) | {name: value for name, value in told.items() if value is not None}
         roles: dict[str, Role | None] = {role: said.get(f"{role}_token_id") for role in ("pad", "bos", "eos", "sep")}
-        if said.get("decoder_start_token_id") is not None:
+        if said.get("is_encoder_decoder") is True and said.get("decoder_start_token_id") is not None:
             roles["bos"] = said["decoder_start_token_id"]
         return roles
 

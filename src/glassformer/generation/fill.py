@@ -69,7 +69,7 @@ def fill_masks(loaded: ReadsText, text: str, top: int = 1) -> Filled:
         logits = model(tokens, places=places)[0, :, : tokenizer.vocab_size]
         probabilities = log_probabilities(logits).exp()
     hidden = [place for place, token in enumerate(row) if token == mask]
-    values, best = probabilities[hidden].topk(min(top, probabilities.shape[-1]))
+    values, best = probabilities[hidden].topk(min(max(top, 1), probabilities.shape[-1]))
     candidates = tuple(
         tuple(zip(tokens_of, values_of, strict=True))
         for tokens_of, values_of in zip(best.tolist(), values.tolist(), strict=True)

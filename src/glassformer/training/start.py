@@ -86,7 +86,7 @@ def take_over(model: Transformer, start: Loaded) -> list[str]:
 
     Args:
         model: Made for the task.
-        start: The checkpoint.
+        start: The checkpoint; its vocabulary is cut to that of its tokenizer.
     """
     if start.tokenizer.vocab_size < start.model.config.output_stack.input.vocab_size:
         start.model.resize_vocabulary(start.tokenizer.vocab_size)
