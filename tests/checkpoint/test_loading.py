@@ -30,7 +30,9 @@ def test_preset_that_is_none_names_the_nearest():
 def test_folder_that_is_none_is_named(tmp_path):
     with pytest.raises(CheckpointError, match=r"there is no folder .*nowhere; give a run folder"):
         load(tmp_path / "nowhere")
-    with pytest.raises(CheckpointError, match=r"holds no model\.safetensors$"):
+    with pytest.raises(
+        CheckpointError, match=r"holds no model\.safetensors; give the folder of a run that is finished"
+    ):
         load(tmp_path)
     (tmp_path / "config.yaml").write_text("task: {}")
     with pytest.raises(CheckpointError, match=r"finish the run first: glassformer train --resume"):

@@ -21,7 +21,7 @@ from glassformer.core.config import (
     RotaryConfig,
     StackConfig,
 )
-from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedError
 from glassformer.core.mask import Mask, mask_from_ignored
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
@@ -391,6 +391,20 @@ class _Own(nn.Module):
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.linear1 = nn.Linear(D, D)
+
+
+def test_what_belongs_to_another_kind_is_not_left_aside():
+    with pytest.raises(ConfigError, match=r"head is for an nn\.Transformer, and this is an nn\.TransformerEncoder"):
+        from_torch(encoder(), head=HeadConfig(vocab_size=3))  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match=r"causal is for a lone stack, and this is an nn\.Transformer;"):
+        from_torch(whole(), causal=False)  # type: ignore[call-overload]
+
+
+def test_attention_to_the_memory_has_offsets_where_the_others_have():
+    config = from_torch(decoder()).config.blocks[0]
+    without = config.cross_attention.model_copy(update={"bias": False, "out_bias": False})
+    with pytest.raises(UnsupportedError, match="bias differs between"):
+        torch_state(Block(config.model_copy(update={"cross_attention": without}), D))
 
 
 @torch.no_grad()

@@ -136,7 +136,9 @@ def test_bars_of_layers_say_what_they_are() -> None:
     live = halfway(terminal())
     lines = shown(live)
     live.close()
-    [caption] = [number for number, line in enumerate(lines) if "residual stream" in line and "root mean square" in line]
+    [caption] = [
+        number for number, line in enumerate(lines) if "residual stream" in line and "root mean square" in line
+    ]
     assert lines[caption + 1].startswith("decoder 0")
 
 

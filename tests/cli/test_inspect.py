@@ -156,7 +156,7 @@ def test_models_that_write_nothing_are_shown_too(
     monkeypatch.setattr("glassformer.checkpoint.loading.load", lambda *_, **__: Loaded(model, tokenizer, "a model"))
     result = call("inspect", "a model", "ab")
     assert result.exit_code == 0, result.output
-    assert result.stderr == ""
+    assert result.stderr.startswith("note: labelled ") if pooling else result.stderr == ""
     assert {part: len(rows) for part, (rows, _) in axes_of(Path("inspect.html")).items()} == axes
 
 
@@ -188,3 +188,11 @@ def test_inspect_refuses_a_text_that_does_not_fit(text_run: Path) -> None:
     refused(call("inspect", text_run, "The fox " * 10), "context has room for 16", "--max-tokens 16")
     if load(text_run).tokenizer.bos_id is None:
         refused(call("inspect", text_run, ""), "the text is empty")
+
+
+def test_inspect_says_what_a_classifier_decided(label_run: Path) -> None:
+    found = json.loads(call("predict", label_run, "how many dogs", "--json").stdout)
+    said = f"{100 * found['probabilities'][found['label']]:.1f} %"
+    result = call("inspect", label_run, "how many dogs", "--language", "zh")
+    assert result.stderr == f"note: labelled {found['label']}, {said}\n"
+    assert f"<dt>{found['label']}</dt><dd>{said}</dd>" in Path("inspect.html").read_text("utf-8")

@@ -42,7 +42,7 @@ def test_what_is_said_before_and_after_training_is_aligned(pairs: tuple[Path, Pa
     names = [line[:8].strip() for line in named]
     assert names[:6] == ["run", "model", "training", "device", "expect", "loss"]
     assert "training 2 updates, batches of 60 tokens, 4 batches an epoch" in named
-    assert names[-5:] == ["trained", "kept", "valid", "test", "run"]
+    assert names[-7:] == ["trained", "kept", "valid", "test", "run", "report", "next"]
     assert "kept     update 2, the best BLEU, weights averaged over updates 2 to 2" in named
 
 
@@ -214,14 +214,17 @@ def test_predict_judges_two_texts_together(match_run: Path) -> None:
     wanted = predict(load(match_run), read_recipe(match_run).task, [("5 May 1950", "1950-05-05")])[0].line
     assert call("predict", match_run, "5 May 1950", "1950-05-05").stdout == wanted + "\n"
     assert call("predict", match_run, typed="5 May 1950\t1950-05-05\n\n").stdout == wanted + "\n\n"
-    refused(call("predict", match_run, typed="5 May 1950\n"), "line 1 holds 1 texts; give two in each line, with a tab")
-    refused(call("predict", match_run, "5 May 1950"), "there are 1 texts for a task that labels 2 at a time")
+    assert call("predict", match_run, "5 May 1950\t1950-05-05").stdout == wanted + "\n"
+    refused(
+        call("predict", match_run, typed="5 May 1950\n"), "line 1 holds one text; give two in each line, with a tab"
+    )
+    refused(call("predict", match_run, "5 May 1950"), "one text is given, but this task labels 2 at a time")
 
 
 def test_predict_refuses_what_it_cannot_do(label_run: Path, text_run: Path, translation_run: Path) -> None:
     for run in (text_run, translation_run):
         refused(call("predict", run, "a text"), "this model labels no texts; train one with the recipe classification")
-    refused(call("predict", label_run, "who", "where"), "there are 2 texts for a task that labels 1 at a time")
+    refused(call("predict", label_run, "who", "where"), "2 texts are given, but this task labels 1 at a time")
     refused(call("predict", label_run, "who", "--input", "in.txt"), "either a text or --input, not both", code=2)
     refused(call("predict", label_run, typed=b"who\n\xff"), "byte 0xFF in line 2, at offset 4")
     refused(call("predict", label_run, "who", "--output", "."), "is a folder; name a file in it", code=2)

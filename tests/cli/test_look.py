@@ -21,9 +21,9 @@ def test_summary_prints_the_table(text_run: Path) -> None:
 
 def test_summary_says_the_vocabulary_of_a_preset_and_takes_another(text_run: Path) -> None:
     said = call("summary", "preset:tiny").stdout.splitlines()[0]
-    assert said == "preset:tiny: encoder-decoder, vocabulary 259 (bytes; another one: --vocab N)"
+    assert said == "preset:tiny: decoder, vocabulary 259 (bytes; another one: --vocab N)"
     found = call("summary", "preset:tiny", "--vocab", "1000").stdout
-    assert found.splitlines()[0] == "preset:tiny: encoder-decoder, vocabulary 1,000"
+    assert found.splitlines()[0] == "preset:tiny: decoder, vocabulary 1,000"
     refused(call("summary", text_run, "--vocab", "1000"), "has its own vocabulary; --vocab is for presets", code=2)
     refused(call("summary", "preset:tini", "--vocab", "1000"), "did you mean 'tiny'")
 

@@ -24,6 +24,9 @@ VERBS = (
     "generate",
     "score",
     "inspect",
+    "embed",
+    "convert",
+    "verify",
     "summary",
     "sites",
 )

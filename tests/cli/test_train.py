@@ -31,7 +31,11 @@ def test_train_makes_a_numbered_folder_and_names_it() -> None:
     assert {folder.name for folder in Path("runs").iterdir()} == {"reverse-1", "reverse-2"}
     assert {file.name for file in Path("runs/reverse-1").iterdir()} >= RUN_FILES
     assert said.splitlines()[0] == "run      runs/reverse-1"
-    assert said.splitlines()[-1] == "run      runs/reverse-1"
+    assert said.splitlines()[-3:] == [
+        "run      runs/reverse-1",
+        "report   runs/reverse-1/report.html",
+        "next     glassformer generate runs/reverse-1 TEXT",
+    ]
 
 
 def test_train_says_what_it_does_and_what_came_of_it(book: Path) -> None:
@@ -80,10 +84,38 @@ def test_list_names_every_recipe_with_a_line() -> None:
     assert all(len(line.split()) > 3 for line in lines)
 
 
+def test_list_fits_the_terminal_without_breaking_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = call("train", "--list").stdout
+    monkeypatch.setattr("glassformer.cli.train.terminal_width", lambda: 60)
+    lines = call("train", "--list").stdout.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert " ".join(lines).split() == whole.split()
+
+
+@pytest.mark.parametrize("recipe", ["shakespeare", "multi30k", "zh_en", "trec", "chnsenticorp"])
+def test_recipe_without_its_data_says_what_to_name_and_where_it_comes_from(recipe: str) -> None:
+    setting = "task.text" if recipe == "shakespeare" else "task.data"
+    refused(call("train", recipe), f"the recipe {recipe} brings no data; name it: --set {setting}=")
+    assert not Path("runs").exists() or not any(Path("runs").iterdir())
+
+
 def test_options_are_settings(reverse_run: Path) -> None:
-    train("reverse", "--out", "run", *sets(*SEQUENCES), "--device", "cpu", "--threads", "1", "--precision", "float32")
+    train(
+        "reverse",
+        "--out",
+        "run",
+        *sets(*SEQUENCES),
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+        "--precision",
+        "float32",
+        "--language",
+        "zh",
+    )
     config = Path("run/config.yaml").read_text(encoding="utf-8")
-    for setting in ("device: cpu", "threads: '1'", "precision: float32"):
+    for setting in ("device: cpu", "threads: '1'", "precision: float32", "language: zh"):
         assert setting in config
 
 
@@ -403,9 +435,9 @@ def test_resume_on_another_device_or_with_other_threads(reverse_run: Path, copie
 
 def test_a_text_that_nobody_named_is_said_to_be_a_stand_in(text_run: Path, book: Path) -> None:
     few = sets(*TEXT, "training.max_steps=1", "training.warmup=0")
-    said = call("train", "shakespeare", "--out", "run", *few, "--set", "task.test=0").stdout
+    said = call("train", "language_model", "--out", "run", *few).stdout
     assert "data     no text was named, and these stand in for it: --set task.text=FILE\n" in said
-    assert "stand in" not in call("train", "shakespeare", "--out", "own", *few, "--set", f"task.text={book}").stdout
+    assert "stand in" not in call("train", "language_model", "--out", "own", *few, "--set", f"task.text={book}").stdout
 
 
 def test_resume_of_a_run_with_a_damaged_config_names_the_file(

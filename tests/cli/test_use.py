@@ -285,7 +285,7 @@ def test_score_notes_unknown_characters(text_run: Path) -> None:
         ("file", "there is no folder file"),
         ("empty", "empty holds no model.safetensors"),
         ("preset:tinny", "unknown preset 'tinny'; did you mean 'tiny'?"),
-        ("preset:", "known: paper-base, small, tiny"),
+        ("preset:", "unknown preset ''; known: "),
     ],
 )
 def test_a_model_that_is_not_there_is_refused(verb: str, name: str, words: str) -> None:
@@ -309,7 +309,7 @@ def _damage(run: Path, kind: str) -> str:
             model.write_bytes(bytes(range(256)) * 100)
         case "foreign":
             save_file({"weight": torch.zeros(3)}, model, {"format": "pt"})
-            return "model.safetensors was not written by glassformer (its format is 'pt')"
+            return "holds weights that were not written by glassformer, and no config.json"
         case "other shapes":
             loaded = load(run)
             config = loaded.model.config
@@ -332,7 +332,7 @@ def _damage(run: Path, kind: str) -> str:
             return "is not a whole tokenizer.json"
         case "large tokenizer":
             byte_tokenizer().save(tokenizer)
-            return "tokenizer.json has 256 entries, the model's embedding "
+            return "has 256 entries, the model's embedding "
     return "damaged checkpoint "
 
 
@@ -361,6 +361,9 @@ def replace_width(config: dict[str, Any]) -> dict[str, Any]:
 def test_a_damaged_model_is_refused(verb: str, kind: str, text_run: Path, copied: Callable[[Path], Path]) -> None:
     run = copied(text_run)
     words = _damage(run, kind)
+    if verb == "sites" and "tokenizer" in kind:  # what needs no text does without
+        assert call(verb, run).exit_code == 0
+        return
     said = refused(call(verb, run, *VERBS[verb]), words)
     assert str(run) in said
     if verb == "generate":

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from glassformer.cli.words import clock, counted, echo_json, given, given_lines, metrics_line, named, quoted
+from glassformer.cli.words import clock, counted, echo_json, given, given_lines, listing, metrics_line, named, quoted
 from glassformer.core.errors import DataError
 
 
@@ -76,6 +76,8 @@ def test_clock(seconds: float, said: str) -> None:
 def test_metrics_line() -> None:
     metrics = {"loss": 2.0, "perplexity": 7.3890561, "tokens": 93, "exact_match": 0.9995}
     assert metrics_line(metrics) == "exact match 100.0 %  loss 2.0000"
+    assert metrics_line({"exact_match": 1.0, "pairs": 1000}) == "exact match 100.0 % of 1,000"
+    assert metrics_line({"accuracy": 0.5, "texts": 8}) == "accuracy 50.0 % of 8"
     assert metrics_line({"perplexity": 7.3890561, "loss": 2.0}) == "loss 2.0000  perplexity 7.3891"
     assert metrics_line({"bleu_signature": "nrefs:1", "bleu": 12.345, "tokens": 9}) == "BLEU 12.35"
     assert metrics_line({"perplexity": 1.5e300}) == "perplexity 1.50e+300"
@@ -118,3 +120,21 @@ def test_whoever_has_to_type_is_told(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(b"rot\n")))
     assert given_lines(None) == ["rot"]
     assert capsys.readouterr().err == "note: reading what is typed; Ctrl-D on an empty line ends it\n"
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (None, ["a       one two three", "longer  four"]),
+        (20, ["a", "  one two three", "longer  four"]),
+        (45, ["a       one two three", "longer  four"]),
+    ],
+)
+def test_listing_breaks_between_words_only(width: int | None, lines: list[str]) -> None:
+    assert list(listing([("a", "one two three"), ("longer", "four")], width)) == lines
+
+
+def test_listing_keeps_its_column() -> None:
+    [first, *rest] = listing([("name", "word " * 20)], 50)
+    assert first.startswith("name  word")
+    assert all(line.startswith("      word") and len(line) <= 50 for line in rest)

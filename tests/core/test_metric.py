@@ -18,7 +18,12 @@ def test_only_losses_are_better_when_lower() -> None:
 
 
 def test_counts_and_notes_do_not_judge() -> None:
-    assert {name for name, metric in METRICS.items() if not metric.judges} == {"tokens", "texts", "bleu_signature"}
+    assert {name for name, metric in METRICS.items() if not metric.judges} == {
+        "tokens",
+        "texts",
+        "pairs",
+        "bleu_signature",
+    }
 
 
 def test_a_metric_is_found_by_its_name() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import tempfile
@@ -16,9 +15,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
 from glassformer.checkpoint.foreign import from_foreign, to_foreign
+from glassformer.checkpoint.reference import exactly
 from glassformer.core.config import BlockConfig, TransformerConfig
 from glassformer.core.places import Places
 from glassformer.families.family import Family
@@ -35,33 +34,12 @@ Build = Callable[[], nn.Module]
 """Makes a tiny model of the reference library; called anew for each precision."""
 
 
-class _Raised(TorchFunctionMode):
-    """The reference casts to float32 inside norms, rotary and softmax; here float32 means float64."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if func is torch.Tensor.float:
-            func = torch.Tensor.double
-        given = {name: _raised(value) for name, value in (kwargs or {}).items()}
-        return func(*map(_raised, args), **given)
-
-
-def _raised(value: Any) -> Any:
-    return torch.float64 if value is torch.float32 else value
-
-
-def raised(dtype: torch.dtype) -> contextlib.AbstractContextManager[Any]:
-    """Return a context in which the reference computes in float64 alone, if that is the type."""
-    return _Raised() if dtype == torch.float64 else contextlib.nullcontext()
-
-
 def reference(build: Build, dtype: torch.dtype = torch.float32, *, std: float = 0.3) -> nn.Module:
     """Return a model of the reference library, in eval mode; every parameter is drawn, norms and offsets too.
 
-    It is built under `raised`, so that its tables of angles have the precision too.
+    It is built under `exactly`, so that its tables of angles have the precision too.
     """
-    with raised(dtype):
+    with exactly(dtype):
         model = build().to(dtype).eval()
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
@@ -194,7 +172,7 @@ def assert_same_logits(
             given = rows(hf.config.vocab_size, side, lengths=lengths, pad=pad)
             with torch.no_grad():
                 mine = _real(ours(model, given), given)
-                with raised(dtype):
+                with exactly(dtype):
                     their = _real(theirs(hf, given), given)
             difference = largest_difference(mine, their)
             assert difference <= most, f"{dtype}, padding {side}: {difference}"
@@ -224,7 +202,7 @@ def assert_same_gradients(
         return F.cross_entropy(scores, labels)
 
     loss(ours(model, given)).backward()
-    with raised(torch.float64):
+    with exactly(torch.float64):
         loss(theirs(hf, given)).backward()
     with torch.no_grad():
         for parameter in hf.parameters():

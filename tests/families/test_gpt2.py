@@ -78,6 +78,13 @@ def test_names_without_prefix_and_old_buffers_are_read():
         assert torch.equal(model.get_parameter(name), parameter)
 
 
+def test_labels_that_a_language_model_has_none_of_are_read_over():
+    """As in DistilGPT-2."""
+    settings, _ = saved(reference(builder()))
+    labels = {"_num_labels": 1, "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
+    assert GPT2.read(settings | labels) == GPT2.read(settings)
+
+
 def test_o11_file_may_hold_the_tied_table_under_either_name_or_both():
     hf = reference(builder())
     settings, tensors = saved(hf)

@@ -119,6 +119,16 @@ def test_settings_of_llama_3_2_are_read():
     assert LLAMA.read(settings) == LLAMA.presets["llama-3.2-1b"].arguments.resolve(128_256)
 
 
+def test_settings_that_other_tools_leave_behind_are_read():
+    """As in SmolLM2, and in a file that holds every setting that there is."""
+    settings, tensors = saved(reference(builder()))
+    settings |= {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {"dtype": "q4"}}
+    settings |= {"is_encoder_decoder": False, "add_cross_attention": False, "cross_attention_hidden_size": None}
+    assert LLAMA.read(settings, tensors) == LLAMA.read(saved(reference(builder()))[0], tensors)
+    with pytest.raises(CheckpointError, match="rope_interleaved is True; only False can be done here"):
+        LLAMA.read(settings | {"rope_interleaved": True})
+
+
 def test_o11_tied_head_may_be_stored_again_but_not_differ():
     settings, tensors = saved(reference(builder(tie_word_embeddings=True)))
     table = tensors["model.embed_tokens.weight"]

@@ -73,6 +73,7 @@ def test_original_length_is_taken_from_where_it_stands():
     with pytest.warns(UserWarning, match="stretches 64 positions by 4"):
         assert read({"rope_scaling": said}).scaling.original_positions == 64
     assert read({"rope_scaling": said, "original_max_position_embeddings": 16}).scaling.original_positions == 16
+    assert "original_max_position_embeddings" in Rope().names
 
 
 def test_o32_factor_that_disagrees_with_the_lengths_counts_and_is_warned_of():

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from glassformer.checkpoint.foreign import from_foreign, to_foreign
+from glassformer.checkpoint.reference import exactly
 from glassformer.core.errors import CheckpointError, UnsupportedError
 from glassformer.core.places import Places
 from glassformer.families.registry import preset, published
@@ -25,7 +26,6 @@ from .parity import (
     loaded,
     our_answer,
     parameters_of,
-    raised,
     reference,
     rows,
     saved,
@@ -117,12 +117,12 @@ def test_cached_steps_are_the_reference_s():
     given = rows(40, "right", lengths=(9,))
     memory = model.encode(given.source, places=given.source_places)
     cache, theirs = model.new_cache(1, 9), None
-    with raised(torch.float64):
+    with exactly(torch.float64):
         states = hf.encoder(given.source, attention_mask=given.source_places.is_token.long())
     for token in given.tokens.split(1, dim=1):
         mine = model(token, memory=memory, cache=cache)
         cache.advance([1])
-        with raised(torch.float64):
+        with exactly(torch.float64):
             out = hf(
                 encoder_outputs=states,
                 attention_mask=given.source_places.is_token.long(),

@@ -65,7 +65,9 @@ def test_every_message_has_every_language():
     for key, message in MESSAGES.items():
         assert set(message) == set(LANGUAGES), key
         assert all(message.values()), key
-        fields = {language: {name for _, name, _, _ in Formatter().parse(text)} for language, text in message.items()}
+        fields = {
+            language: {name for _, name, _, _ in Formatter().parse(text) if name} for language, text in message.items()
+        }
         assert len(set(map(frozenset, fields.values()))) == 1, key
 
 

@@ -140,3 +140,13 @@ def test_dict_is_json_and_table_shows_every_row():
         assert name in text
     assert f"{summary.total.parameters:,}" in text
     assert "+ encoder.input.embedding.weight, counted above" in text
+
+
+def test_table_of_a_narrow_terminal_breaks_between_cells_and_words():
+    summary = summarise(model_of(kind="encoder_decoder", share_embeddings=True))
+    whole = table(summary)
+    assert max(map(len, whole.splitlines())) > 80
+    narrow = table(summary, 60).splitlines()
+    assert max(map(len, narrow)) <= 60
+    assert " ".join(narrow).split() == whole.split()
+    assert table(summary, 500) == whole

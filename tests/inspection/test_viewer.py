@@ -130,6 +130,21 @@ def test_any_text_stays_text(tmp_path: Path):
     assert page.data["axes"][0] == [EVIL, "\\u2028", '"', "\\", "\\u202e", "&lt;"]
 
 
+def test_page_of_a_classifier_says_what_it_decided(tmp_path: Path):
+    labels = {f"label {number}": 0.5 if number == 0 else 0.5 / 14 for number in range(15)}
+    page = written(tmp_path, replace(sample(list("abc")), labels=labels))
+    shown = [text for tag, text in page.texts if tag in ("dt", "dd") and text.strip()]
+    assert shown[:4] == ["label 0", "50.0 %", "label 1", "3.6 %"]
+    assert "3 less probable labels are not shown." in page.html
+    assert word("decision_hint", "en") not in written(tmp_path, sample(list("abc"))).html
+
+
+def test_short_texts_of_the_head_are_not_broken(tmp_path: Path):
+    page = written(tmp_path, sample(list("abc")), texts={"model": "runs/mine", "output": "long text " * 9})
+    assert '<td data-name="Model" class=short>' in page.html
+    assert '<td data-name="Output">' in page.html
+
+
 def test_only_its_own_script_may_run_and_nothing_is_loaded(tmp_path: Path):
     page = written(tmp_path, sample(list("abc")))
     (policy,) = [value for tag, name, value in page.attributes if (tag, name) == ("meta", "content") and "src" in value]

@@ -343,6 +343,12 @@ def test_a_vocabulary_without_its_merges_is_half_a_tokenizer(tmp_path: Path) -> 
         load_tokenizer(tmp_path)
 
 
+def test_a_tokenizer_of_two_languages_is_refused(tmp_path: Path) -> None:
+    (gpt2(tmp_path) / "merges.txt").rename(tmp_path / "source.spm")
+    with pytest.raises(UnsupportedError, match=r"\(source\.spm, target\.spm\), which are not read; add a token"):
+        load_tokenizer(tmp_path)
+
+
 def test_a_vocabulary_that_is_split_another_way_is_refused(tmp_path: Path) -> None:
     folder = gpt2(tmp_path, **{"tokenizer_config.json": {"tokenizer_class": "Qwen2Tokenizer"}})
     with pytest.raises(UnsupportedError, match=r"of a Qwen2Tokenizer, .*tokenizer\.json"):

@@ -106,7 +106,7 @@ def test_o12_evaluation_switches_dropout_off_and_the_mode_back(tiny):
 
 def test_only_the_wanted_metrics_are_measured(tiny):
     loaded = SimpleNamespace(model=tiny(29, kind="encoder_decoder"), tokenizer=TOKENIZER)
-    assert evaluate(loaded, pair_split(WORDS), Judging(("exact_match",))).keys() == {"exact_match"}
+    assert evaluate(loaded, pair_split(WORDS), Judging(("exact_match",))).keys() == {"exact_match", "pairs"}
     assert evaluate(loaded, pair_split(WORDS), BY_LOSS).keys() == {"loss", "perplexity", "tokens"}
 
 
@@ -117,7 +117,7 @@ def test_exact_match_is_the_share_of_answers_that_are_right(tiny, monkeypatch):
         lambda loaded, texts, config, advanced: [[Hypothesis(written[text], (), 0.0, 0.0, "eos")] for text in texts],
     )
     loaded = SimpleNamespace(model=tiny(29, kind="encoder_decoder"), tokenizer=TOKENIZER)
-    assert evaluate(loaded, pair_split(list(written)), Judging(("exact_match",))) == {"exact_match": 0.5}
+    assert evaluate(loaded, pair_split(list(written)), Judging(("exact_match",))) == {"exact_match": 0.5, "pairs": 4}
 
 
 def test_progress_is_told_to_the_end(tiny):
@@ -146,7 +146,7 @@ def test_answers_are_searched_for_as_wide_as_the_judging_says(tiny, monkeypatch)
     loaded = SimpleNamespace(model=tiny(29, kind="encoder_decoder"), tokenizer=TOKENIZER)
     judging = Judging(("bleu",), beam=4, length_penalty=0.6)
     for how in (judging, greedy(judging)):
-        assert evaluate(loaded, pair_split(WORDS), how).keys() == {"bleu", "bleu_signature"}
+        assert evaluate(loaded, pair_split(WORDS), how).keys() == {"bleu", "bleu_signature", "pairs"}
     assert asked == [(4, 0.6), (1, 0.6)]
 
 

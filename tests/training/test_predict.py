@@ -101,7 +101,7 @@ def test_model_is_left_as_it_was(trained):
 def test_texts_too_many_or_too_few_are_refused(trained):
     loaded, task = trained
     wrong = [("a", "b")] if len(texts_for(task)[0]) == 1 else [("a",)]
-    with pytest.raises(DataError, match="texts for a task that labels"):
+    with pytest.raises(DataError, match="given, but this task labels"):
         predict(loaded, task, wrong)
 
 
@@ -109,7 +109,7 @@ def test_lines_are_one_text_or_two():
     one, two = ClassificationTask(), ClassificationTask(second_text="other")
     assert texts_of(["a\tb", "", "c"], one) == [("a\tb",), ("",), ("c",)]
     assert texts_of(["a\tb", "", "\t", "c\t"], two) == [("a", "b"), ("",), ("", ""), ("c", "")]
-    with pytest.raises(DataError, match="line 2 holds 1 texts; give two in each line, with a tab between them"):
+    with pytest.raises(DataError, match="line 2 holds one text; give two in each line, with a tab between them"):
         texts_of(["a\tb", "c"], two)
     with pytest.raises(DataError, match="line 1 holds 3 texts"):
         texts_of(["a\tb\tc"], two)

@@ -20,7 +20,7 @@ from glassformer.training.recipe import (
     recipe_names,
     to_yaml,
 )
-from glassformer.training.run import kind_for, resolve
+from glassformer.training.run import kind_for, resolve, train
 
 from .tiny import write_pairs, write_table
 
@@ -242,3 +242,19 @@ def test_recipe_that_is_none_names_the_nearest(tmp_path):
         ConfigError, match=r"unknown recipe .*; known: chnsenticorp, classification, copy, dates, demo, "
     ):
         load_recipe("?")
+
+
+def test_recipe_says_what_it_lacks_until_it_is_named(tmp_path):
+    assert load_recipe("reverse").missing is None
+    recipe = load_recipe("multi30k")
+    assert "--set task.data=DIR, a folder that holds train" in str(recipe.missing)
+    with pytest.raises(ConfigError, match="the recipe multi30k brings no data"):
+        train(recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert load_recipe("multi30k", ["task.data=somewhere"]).missing is None
+    assert load_recipe("multi30k", ["task.source=a", "task.target=b"]).missing is None, "files of one's own"
+    assert load_recipe("shakespeare", ["task.context=8"]).missing is not None
+    assert load_recipe("shakespeare", ["task.text=none"]).missing is None, "asked for by name"
+    (tmp_path / "own.yaml").write_text("needs: data\ntask: {name: reverse}\n", "utf-8")
+    with pytest.raises(ConfigError, match="needs is 'data'"):
+        load_recipe(tmp_path / "own.yaml")

@@ -23,7 +23,7 @@ def test_lines_have_the_documented_keys(tmp_path):
         (2, "train", interval),
         (4, "train", interval),
         (4, "norms", ["seconds", "norms"]),
-        (4, "valid", ["seconds", "loss", "perplexity", "tokens", "exact_match"]),
+        (4, "valid", ["seconds", "loss", "perplexity", "tokens", "exact_match", "pairs"]),
     ]
     stacks = [f"{stack}.blocks.{layer}" for stack in ("encoder", "decoder") for layer in (0, 1)]
     assert [*rows[0]["norms"]] == stacks

@@ -36,7 +36,17 @@ def test_run_folder_holds_what_is_documented(tmp_path):
     assert list(run.result) == KEYS
     assert (run.folder, run.exit_code) == (out, 0)
     assert json.loads((out / "result.json").read_text()) == run.result
-    assert list(run.result["valid"]) == list(run.result["test"]) == ["loss", "perplexity", "tokens", "exact_match"]
+    assert (
+        list(run.result["valid"])
+        == list(run.result["test"])
+        == [
+            "loss",
+            "perplexity",
+            "tokens",
+            "exact_match",
+            "pairs",
+        ]
+    )
     assert (run.result["task"], run.result["steps"], run.result["threads"]) == ("reverse", 4, 1)
     loaded = load(out)
     assert run.result["parameters"] == sum(p.numel() for p in loaded.model.parameters())

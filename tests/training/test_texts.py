@@ -51,7 +51,7 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_translation_is_measured_by_what_the_search_of_its_task_writes(translated):
     result = json.loads((translated / "run" / "result.json").read_text("utf-8"))
-    names = ["loss", "perplexity", "tokens", "exact_match", "bleu", "bleu_signature", "chrf"]
+    names = ["loss", "perplexity", "tokens", "exact_match", "bleu", "bleu_signature", "chrf", "pairs"]
     assert list(result["valid"]) == list(result["test"]) == names
     assert result["selected"] == "best loss, weights averaged over updates 25 to 30"
     loaded, task = load(translated / "run"), read_recipe(translated / "run").task

@@ -12,9 +12,17 @@ import torch
 
 from glassformer.checkpoint.foreign import to_foreign
 from glassformer.checkpoint.foreign_folder import write_folder
-from glassformer.checkpoint.loading import PRESET_PREFIX, ForeignFolder, is_foreign, load, load_transformer
+from glassformer.checkpoint.loading import (
+    GENERATION_FILE,
+    PRESET_PREFIX,
+    ForeignFolder,
+    check_belongs,
+    is_foreign,
+    load,
+    load_transformer,
+)
 from glassformer.checkpoint.native import MODEL_FILE, TOKENIZER_FILE, save_model
-from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedError
 from glassformer.core.files import ensure_writable
 from glassformer.families.family import Family
 from glassformer.families.registry import FAMILIES, family_named
@@ -49,25 +57,36 @@ def convert(
 
     Raises:
         CheckpointError: The source is no checkpoint or damaged, or the target cannot be written.
-        UnsupportedError: No family can hold the model; the message says what differs.
-        ConfigError: There is no such family.
+        UnsupportedError: No family can hold the model, or its tokenizer has other ids than the family counts on; the
+            message says what differs.
+        ConfigError: There is no such family, or the format has none.
     """
+    as_family = None if family is None else family_named(family)
     foreign, model, tokenizer = _opened(source)
     form: Format = to or ("hf" if foreign is None else "glassformer")
     if target.resolve() == Path(source).resolve():
         raise CheckpointError(f"{target} is the source itself; choose another folder")
+    if form == "glassformer" and family is not None:
+        raise ConfigError(
+            f"family is {family}, but only a checkpoint for the reference library is of one; leave it out"
+        )
     model = model.to(dtype=dtype)
     if form == "glassformer":
         _write_ours(model, tokenizer, target, overwrite=overwrite)
         return form, model.config.kind
-    if family is None and foreign is not None:
-        family = foreign.family.name
-    chosen = family_for(model) if family is None else family_named(family)
-    settings, tensors = to_foreign(model, chosen)
-    settings |= {} if tokenizer is None else _token_ids(tokenizer, model)
+    chosen = as_family or (family_for(model) if foreign is None else foreign.family)
+    written, tensors = to_foreign(model, chosen)
+    settings = written | ({} if tokenizer is None else _token_ids(tokenizer, model))
     settings |= {} if foreign is None else _said_of_tokens(foreign.settings)
-    settings = {name: value for name, value in settings.items() if value is not None or not name.endswith("_token_id")}
+    if chosen.read(settings, tensors) != chosen.read(written, tensors):
+        raise UnsupportedError(
+            f"the ids of this tokenizer do not belong to a {chosen.name} checkpoint of this model: it needs "
+            + " and ".join(f"{name} {id}, not {settings[name]}" for name, id in written.items() if settings[name] != id)
+        )
     texts = {} if tokenizer is None else _tokenizer_files(tokenizer)
+    said = Path(source) / GENERATION_FILE
+    if foreign is not None and said.is_file():
+        texts[GENERATION_FILE] = said.read_text(encoding="utf-8")
     write_folder(target, tensors, settings, texts, overwrite=overwrite)
     return form, chosen.name
 
@@ -76,16 +95,20 @@ def family_for(model: Transformer) -> Family:
     """Return the first family whose checkpoints can hold a model.
 
     Raises:
-        UnsupportedError: None can; the message says for each what differs.
+        UnsupportedError: None can; the message says for each what differs, the nearest first.
     """
     refused = []
     for family in FAMILIES:
+        if not family.architectures:
+            continue  # nobody has published weights of it
         try:
             family.write(model.config)
         except UnsupportedError as error:
-            refused.append(str(error))
+            reasons = str(error).partition("can hold:")[2] or str(error)
+            refused.append(f"  {family.name}: " + "; ".join(map(str.strip, reasons.strip().splitlines())))
         else:
             return family
+    refused.sort(key=lambda reasons: ("kind is" in reasons, reasons.count(";")))
     raise UnsupportedError("no family known to the reference library can hold this model:\n" + "\n".join(refused))
 
 
@@ -97,15 +120,20 @@ def _opened(source: str | Path) -> tuple[ForeignFolder | None, Transformer, Text
     folder = Path(source)
     if is_foreign(folder):
         foreign = ForeignFolder.open(folder)
-        return foreign, foreign.load(), foreign.tokenizer() if holds_tokenizer(folder) else None
-    file = folder / TOKENIZER_FILE
-    return None, load_transformer(folder), TextTokenizer.load(file) if file.is_file() else None
+        model, tokenizer = foreign.load(), foreign.tokenizer() if holds_tokenizer(folder) else None
+    else:
+        file = folder / TOKENIZER_FILE
+        foreign, model = None, load_transformer(folder)
+        tokenizer = TextTokenizer.load(file) if file.is_file() else None
+    if tokenizer is not None:
+        check_belongs(tokenizer, model, folder)
+    return foreign, model, tokenizer
 
 
 def _write_ours(model: Transformer, tokenizer: TextTokenizer | None, target: Path, *, overwrite: bool) -> None:
     if target.is_dir() and any(target.iterdir()) and not overwrite:
-        raise CheckpointError(f"{target} is not empty; choose another folder, or ask for overwriting")
-    ensure_writable(target)
+        raise CheckpointError(f"{target} is not empty; choose another folder, or ask for overwriting (--overwrite)")
+    ensure_writable(target, "DST")
     if tokenizer is not None:
         tokenizer.save(target / TOKENIZER_FILE)
     save_model(model, target / MODEL_FILE)  # last: a folder without it is an unfinished one
@@ -113,15 +141,17 @@ def _write_ours(model: Transformer, tokenizer: TextTokenizer | None, target: Pat
 
 def _token_ids(tokenizer: TextTokenizer, model: Transformer) -> dict[str, Any]:
     """What the reference library reads of a vocabulary in config.json."""
-    ids = {"bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id, "pad_token_id": tokenizer.pad_id}
+    ends = list(tokenizer.eos_ids)
+    ids: dict[str, Any] = {"bos_token_id": tokenizer.bos_id, "pad_token_id": tokenizer.pad_id}
+    ids["eos_token_id"] = ends if len(ends) > 1 else tokenizer.eos_id
     if model.config.kind == "encoder_decoder":
         ids["decoder_start_token_id"] = tokenizer.bos_id
-    return ids
+    return {name: value for name, value in ids.items() if value is not None}
 
 
 def _said_of_tokens(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What a foreign config said of its tokens stays as it was said."""
-    return {name: value for name, value in settings.items() if name.endswith("_token_id")}
+    return {name: value for name, value in settings.items() if name.endswith("_token_id") and value is not None}
 
 
 def _tokenizer_files(tokenizer: TextTokenizer) -> dict[str, str]:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.checkpoint.weights import aliases
-from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import CheckpointError
 from glassformer.families.family import Family
 from glassformer.families.weights import Rule, Weights
@@ -34,22 +33,21 @@ def from_foreign(
         settings: Its config.json.
         tensors: Its tensors by name; each is asked for once and may be read only then.
         device: Where to put the parameters.
-        dtype: Of the parameters; None = that of its first tensor of numbers.
+        dtype: Of the parameters; None = that of the first of them.
 
     Raises:
-        CheckpointError: A setting that is not known, a tensor that is missing, not known, of a wrong shape, or tied to
-            another and different; all of it in one message.
+        CheckpointError: Settings that are not known or cannot be done, all of them in one message; or tensors that are
+            missing, not known, of a wrong shape or type, or tied to another and different, all of them in one message.
     """
     config = family.read(settings, tensors.keys())
     weights = family.weights_of(config, settings, tensors.keys())
     with torch.device("meta"):
         model = Transformer(config)
-    if dtype is None:
-        dtype = next((t.dtype for t in _first(weights, tensors) if t.is_floating_point()), torch.float32)
-
     tied = aliases(model)
 
     def adopt(name: str, tensor: Tensor) -> None:
+        nonlocal dtype
+        dtype = dtype or tensor.dtype
         adopted = nn.Parameter(tensor.to(device=device, dtype=dtype).contiguous())
         for alias in [alias for alias, of in tied.items() if of == tied[name]]:
             module, _, parameter = alias.rpartition(".")
@@ -130,16 +128,17 @@ def _fill(
         for name, found, shape in zip(rule.theirs, theirs, shapes, strict=True)
         if tuple(found.shape) != shape
     ]
+    wrong += [
+        f"{name} is of {found.dtype}: numbers that are quantised are not read"
+        for name, found in zip(rule.theirs, theirs, strict=True)
+        if not found.is_floating_point()
+    ]
     if not wrong and put is not None:
         put(rule.ours, rule.layout.to_ours(theirs))
     elif not wrong:
         with torch.no_grad():
             target.copy_(rule.layout.to_ours(theirs))
     return wrong
-
-
-def _first(weights: Weights, tensors: Mapping[str, Tensor]) -> list[Tensor]:
-    return [tensors[name] for name in weights.rules[0].theirs if name in tensors]
 
 
 def to_foreign(model: Transformer, family: Family) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -162,8 +161,3 @@ def to_foreign(model: Transformer, family: Family) -> tuple[dict[str, Any], dict
     tensors |= {copy: tensors[weights.copies[copy]].clone() for copy in weights.repeated}
     settings["dtype"] = str(next(iter(ours.values())).dtype).removeprefix("torch.")
     return settings, tensors
-
-
-def config_without_weights(family: Family, settings: Mapping[str, Any]) -> TransformerConfig:
-    """Return the architecture that a config.json describes, without its tensors."""
-    return family.read(settings)

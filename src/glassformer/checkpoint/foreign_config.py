@@ -15,8 +15,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Return the settings in a folder's config.json as they stand there.
 
     Raises:
-        CheckpointError: There is none, it is no JSON object, or it says neither "model_type" nor "architectures", so
-            that nobody can tell whose model it is.
+        CheckpointError: There is none, it is no JSON object, or it does not say by "model_type" or "architectures"
+            whose model it is.
     """
     file = folder / CONFIG_FILE
     if not file.is_file():
@@ -29,6 +29,11 @@ def read_config(folder: Path) -> dict[str, Any]:
             f'{file} says neither "model_type" nor "architectures", so it is unknown what model the weights belong to; '
             'add what they are, for example "model_type": "llama"'
         )
+    kind, names = config.get("model_type"), config.get("architectures")
+    if not isinstance(kind, str | None):
+        raise CheckpointError(f"{file}: model_type is {kind!r}; it must be a name")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise CheckpointError(f"{file}: architectures is {names!r}; it must be a list of names")
     return config
 
 

@@ -61,7 +61,7 @@ def write_folder(
         if held and not overwrite:
             raise CheckpointError(
                 f"{folder} is not empty (it holds {held[0]}{' and more' if len(held) > 1 else ''}); "
-                "choose another folder, or ask for overwriting"
+                "choose another folder, or ask for overwriting (--overwrite)"
             )
         shutil.rmtree(unfinished, ignore_errors=True)  # left over from a process that was killed
         unfinished.mkdir()

@@ -14,9 +14,9 @@ from glassformer.checkpoint.foreign import from_foreign
 from glassformer.checkpoint.foreign_config import CONFIG_FILE, read_config, read_json_object
 from glassformer.checkpoint.hub import resolve_folder
 from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, load_model
-from glassformer.checkpoint.shards import TensorFolder
+from glassformer.checkpoint.shards import SOURCES, TensorFolder
 from glassformer.checkpoint.tensors import read_metadata
-from glassformer.core.errors import CheckpointError, GlassformerError
+from glassformer.core.errors import CheckpointError, GlassformerError, UnsupportedError
 from glassformer.families.family import Family
 from glassformer.families.registry import family_of, preset
 from glassformer.models.transformer import Transformer
@@ -68,11 +68,22 @@ class ForeignFolder:
             CheckpointError: It holds no checkpoint, or one that is damaged.
             UnsupportedError: Its family is not known here.
         """
+        if not path.is_dir():
+            raise CheckpointError(f"there is no folder {path}; give a checkpoint folder of the Hugging Face kind")
+        if not is_foreign(path):
+            raise CheckpointError(
+                f"{path} is in glassformer's own format, not in the Hugging Face one; it can be written as such: "
+                f"glassformer convert {shlex.quote(str(path))} FOLDER"
+            )
         settings = read_config(path)
-        return ForeignFolder(path, settings, TensorFolder(path), family_of(settings))
+        try:
+            family = family_of(settings)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{path}: {error}") from error
+        return ForeignFolder(path, settings, TensorFolder(path), family)
 
     def load(self, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None) -> Transformer:
-        """Return its model, in eval mode.
+        """Return its model, in eval mode; each call returns one of its own, which may be trained.
 
         Args:
             device: Where to put the parameters.
@@ -81,8 +92,9 @@ class ForeignFolder:
         Raises:
             CheckpointError: Its settings or tensors do not fit what is known of its family; all of it in one message.
         """
+        own = TensorFolder(self.path)  # mapped anew: what is written to the tensors of one mapping, all its users see
         try:
-            return from_foreign(self.family, self.settings, self.tensors.tensors, device=device, dtype=dtype)
+            return from_foreign(self.family, self.settings, own.tensors, device=device, dtype=dtype)
         except GlassformerError as error:
             raise type(error)(f"{self.path}: {error}") from error
 
@@ -96,11 +108,15 @@ class ForeignFolder:
         return load_tokenizer(self.path, self._roles(), extra_ids=self.family.extra_ids)
 
     def _roles(self) -> dict[str, Role | None]:
-        """A decoder that reads from an encoder begins with its start token, whatever begins other texts."""
+        """What generation_config.json says counts, as in the reference library; config.json where that is silent.
+
+        A decoder that reads from an encoder begins with its start token, whatever begins other texts.
+        """
         generation = self.path / GENERATION_FILE
-        said = (read_json_object(generation) if generation.is_file() else {}) | dict(self.settings)
+        told = read_json_object(generation) if generation.is_file() else {}
+        said = dict(self.settings) | {name: value for name, value in told.items() if value is not None}
         roles: dict[str, Role | None] = {role: said.get(f"{role}_token_id") for role in ("pad", "bos", "eos", "sep")}
-        if said.get("decoder_start_token_id") is not None:
+        if said.get("is_encoder_decoder") is True and said.get("decoder_start_token_id") is not None:
             roles["bos"] = said["decoder_start_token_id"]
         return roles
 
@@ -141,13 +157,22 @@ def load(
     else:
         model = load_model(folder, device=device).to(dtype=dtype)
         tokenizer = TextTokenizer.load(folder / TOKENIZER_FILE)
+    check_belongs(tokenizer, model, folder)
+    return Loaded(model, tokenizer, name)
+
+
+def check_belongs(tokenizer: TextTokenizer, model: Transformer, folder: Path) -> None:
+    """Make sure that a tokenizer has no token that its model knows nothing of.
+
+    Raises:
+        CheckpointError: It has.
+    """
     size = model.config.output_stack.input.vocab_size
     if tokenizer.vocab_size > size:
         raise CheckpointError(
             f"the tokenizer of {folder} has {tokenizer.vocab_size} entries, the model's embedding {size}: "
-            "they do not belong together"
+            "they do not belong together; copy both from the same place"
         )
-    return Loaded(model, tokenizer, name)
 
 
 def load_transformer(
@@ -174,11 +199,16 @@ def is_foreign(folder: Path) -> bool:
         return False
     if (folder / CONFIG_FILE).is_file():
         return True
-    if not file.is_file():
-        begun = (folder / "config.yaml").is_file()
-        hint = f"; finish the run first: glassformer train --resume {shlex.quote(str(folder))}" if begun else ""
-        raise CheckpointError(f"{folder} holds no {MODEL_FILE}{hint}")
-    return False  # a file of another format and nothing that says what it is: its own error says so
+    if any((folder / name).is_file() for name in SOURCES):
+        raise CheckpointError(
+            f"{folder} holds weights that were not written by glassformer, and no {CONFIG_FILE}, which says what model "
+            "they are of; copy that from where they came"
+        )
+    if (folder / "config.yaml").is_file():
+        hint = f"finish the run first: glassformer train --resume {shlex.quote(str(folder))}"
+    else:
+        hint = "give the folder of a run that is finished, or of a checkpoint"
+    raise CheckpointError(f"{folder} holds no {MODEL_FILE}; {hint}")
 
 
 def _folder(name: str, *, download: bool) -> Path:

@@ -100,19 +100,29 @@ def in_float64(model: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def outputs_of(model: nn.Module, modules: Mapping[str, str]) -> Iterator[dict[str, Tensor]]:
-    """Record what modules return while the model runs.
+def tensors_of(
+    model: nn.Module, *, outputs: Mapping[str, str], inputs: Mapping[str, str]
+) -> Iterator[dict[str, Tensor]]:
+    """Record what modules return, and what they are given first, while the model runs.
 
     Args:
         model: The reference model.
-        modules: For each name of ours the name of its module.
+        outputs: For each name of ours the name of the module that returns it.
+        inputs: For each name of ours the name of the module that is given it.
 
     Returns:
-        The outputs by our names, filled by a forward pass.
+        The tensors by our names, filled by a forward pass.
     """
     found: dict[str, Tensor] = {}
     handles = []
-    for ours, name in modules.items():
+    for ours, name in inputs.items():
+
+        def take(module: nn.Module, args: Any, kwargs: Any, ours: str = ours) -> None:
+            first = args[0] if args else kwargs["hidden_states"]
+            found[ours] = first.detach()
+
+        handles.append(model.get_submodule(name).register_forward_pre_hook(take, with_kwargs=True))
+    for ours, name in outputs.items():
 
         def keep(module: nn.Module, inputs: Any, output: Any, ours: str = ours) -> None:
             first = output if isinstance(output, Tensor) else output[0]

@@ -82,7 +82,7 @@ def _opened(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as file:
             yield file
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"damaged checkpoint {path}: {error}") from error
+        raise CheckpointError(f"damaged checkpoint {path}: {error}; get the file again") from error
 
 
 def _beginning(path: Path) -> bytes:

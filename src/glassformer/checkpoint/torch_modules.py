@@ -21,7 +21,7 @@ from glassformer.core.config import (
     StackConfig,
     TransformerConfig,
 )
-from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedError
 from glassformer.families.torch_modules import (
     attention_faults,
     attention_rules,
@@ -155,7 +155,12 @@ def from_torch(
 
     Raises:
         UnsupportedError: Something in it has no counterpart; the message says what.
+        ConfigError: A head for a lone stack, or `causal` for an `nn.Transformer`, whose decoder always is.
     """
+    whole = isinstance(module, nn.Transformer)
+    if (causal if whole else head) is not None:
+        given, kind = ("causal", "a lone stack") if whole else ("head", "an nn.Transformer")
+        raise ConfigError(f"{given} is for {kind}, and this is an nn.{type(module).__name__}; leave it out")
     if isinstance(module, nn.Transformer):
         encoder = _stack_config(module.encoder, input, causal=False)
         decoder = _stack_config(module.decoder, input, causal=True)

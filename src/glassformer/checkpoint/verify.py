@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.checkpoint.loading import ForeignFolder
-from glassformer.checkpoint.reference import exactly, in_float64, load_reference, outputs_of
+from glassformer.checkpoint.reference import exactly, in_float64, load_reference, tensors_of
+from glassformer.core.config import StackConfig
 from glassformer.core.files import write_text
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
@@ -26,7 +28,8 @@ TOLERANCE: Mapping[torch.dtype, float] = {torch.float32: 2e-5, torch.float64: 1e
 """Largest difference of two outputs, relative to the largest number in them, that rounding explains."""
 
 LENGTHS = (19, 11)
-"""Tokens of the rows of the batch that both are given; the shorter one is padded."""
+"""Tokens of the rows of the batch that both are given, and, the other way round, of what an encoder-decoder writes; the
+shorter ones are padded."""
 
 REPORT_FILE = "verification.json"
 
@@ -59,14 +62,14 @@ class Verification:
         parameters: How many there are.
         float32: How far both agree.
         float64: The same, with every cast of the reference raised: rounding shrinks by 1e8, faults do not.
-        weights: The parameters of ours that do not hold what the checkpoint says, by name.
+        weights: The parameters of ours that do not hold what the checkpoint says, and what is theirs.
     """
 
     architecture: str
     parameters: int
     float32: Agreement
     float64: Agreement
-    weights: tuple[str, ...] = ()
+    weights: Mapping[str, str]
 
     def lines(self) -> list[str]:
         """Return all of it in words."""
@@ -77,17 +80,19 @@ class Verification:
                 f"{name}  output {found.max_relative_difference:.1e}, {found.compared - 1} places inside "
                 f"{found.worst_inside:.1e}, at most {TOLERANCE[dtype]:.0e}: {verdict}"
             )
-        return [*lines, *self.weights, "equal" if self.equal else "NOT equal"]
+        lines += [f"{ours} is not {theirs}" for ours, theirs in self.weights.items()]
+        return [*lines, "equal" if self.equal else "NOT equal"]
 
     @property
     def equal(self) -> bool:
-        """Whether both agree in both precisions."""
-        return self.float32.equal and self.float64.equal
+        """Whether both agree in both precisions, and in every parameter: some change nothing of a few tokens."""
+        return self.float32.equal and self.float64.equal and not self.weights
 
     @property
     def first_divergence(self) -> str | None:
         """The first part that is not the reference's; None = all are."""
-        return self.float64.first_divergence or self.float32.first_divergence
+        parts = (name.rpartition(".")[0] for name in self.weights)
+        return self.float64.first_divergence or self.float32.first_divergence or next(parts, None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values."""
@@ -123,16 +128,16 @@ def verify(
     """
     done = advanced or (lambda now, total: None)
     model = model or folder.load()
-    tensors = folder.tensors.names.keys()
-    weights = folder.family.weights_of(model.config, folder.settings, tensors)
-    architecture = folder.family.architecture(folder.settings).name
+    # names of the reference's modules, which need not be those of the file
+    weights = folder.family.weights_of(model.config, folder.settings)
+    architecture = folder.family.written_as(folder.settings).name
     done(1, 4)
     reference = load_reference(folder.path, architecture)
     batch = _Batch.drawn(model, seed)
     done(2, 4)
     model.float()
     single = _compare(model, reference, weights, batch, torch.float32)
-    unlike = tuple(_unlike(model, reference, weights))
+    unlike = _unlike(model, reference, weights)
     done(3, 4)
     model.double()
     in_float64(reference)
@@ -154,11 +159,12 @@ def write_report(verification: Verification, folder: Path) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Token ids for the encoder (or the only stack), and for the decoder of an encoder-decoder."""
+    """Token ids for the encoder (or the only stack), and for the last stack."""
 
     tokens: Tensor
-    written: Tensor
     places: Places
+    written: Tensor
+    written_places: Places
 
     @staticmethod
     def drawn(model: Transformer, seed: int) -> _Batch:
@@ -168,32 +174,32 @@ class _Batch:
         ]
         longest = min([LENGTHS[0], *(limit for limit in limits if limit is not None)])
         lengths = [longest, max(1, min(LENGTHS[1], longest - 1))]
-        places = Places.from_lengths(lengths)
+        places, written_places = Places.from_lengths(lengths), Places.from_lengths(lengths[::-1])
         generator = torch.Generator().manual_seed(seed)
 
-        def ids(stack: Any) -> Tensor:
+        def ids(stack: StackConfig) -> Tensor:
             # the first ids are often special ones, of which some change positions: the others are drawn from
             low = min(10, stack.input.vocab_size // 2)
             return torch.randint(low, stack.input.vocab_size, tuple(places.position.shape), generator=generator)
 
-        first, last = config.encoder or config.decoder, config.output_stack
-        return _Batch(ids(first), ids(last), places)
+        return _Batch(ids(config.encoder or config.output_stack), places, ids(config.output_stack), written_places)
 
 
 def _compare(
     model: Transformer, reference: nn.Module, weights: Weights, batch: _Batch, dtype: torch.dtype
 ) -> Agreement:
-    modules = counterparts(model, weights)
-    real = batch.places.is_token
-    with inference(model.modules()), outputs_of(reference, modules) as theirs, exactly(dtype):
-        expected = _reference_output(reference, batch, real, crosses=model.config.kind == "encoder_decoder")
-    tape = Tape(model, *modules) if modules else None
+    parts = counterparts(model, weights)
+    crosses = model.config.kind == "encoder_decoder"
+    with inference(model.modules()), _seen(reference, parts) as theirs, exactly(dtype):
+        expected = _reference_output(reference, batch, crosses=crosses, states=model.head is None)
+    tape = Tape(model, *parts)
     with inference(model.modules()):
         output = _our_output(model, batch, tape)
+    read, real = batch.places.is_token, (batch.written_places if crosses else batch.places).is_token
     found: dict[str, float] = {}
-    for site in modules:
-        assert tape is not None, "sites are recorded"
-        found[site.rpartition(".")[0]] = _relative(tape[site][real], theirs[site][real])
+    for site, counterpart in parts.items():
+        tokens = read if site.startswith("encoder.") else real
+        found[counterpart.part] = _relative(tape[site][tokens], theirs[site][tokens])
     per_row = output.ndim == 2
     whole = _relative(output if per_row else output[real], expected if per_row else expected[real])
     limit = TOLERANCE[dtype]
@@ -204,29 +210,34 @@ def _compare(
     return Agreement(first is None, whole, inside, first, len(found) + 1)
 
 
+def _seen(reference: nn.Module, parts: Mapping[str, Counterpart]) -> AbstractContextManager[dict[str, Tensor]]:
+    modules = {given: {site: at.module for site, at in parts.items() if at.given is given} for given in (False, True)}
+    return tensors_of(reference, outputs=modules[False], inputs=modules[True])
+
+
 def _our_output(model: Transformer, batch: _Batch, tape: Tape | None) -> Tensor:
     outputs: Any = "hidden" if model.head is None else "logits"
     if model.config.kind != "encoder_decoder":
         return model.forward(batch.tokens, places=batch.places, outputs=outputs, tape=tape)
     memory = model.encode(batch.tokens, places=batch.places, tape=tape)
-    return model.forward(batch.written, places=batch.places, memory=memory, outputs=outputs, tape=tape)
+    return model.forward(batch.written, places=batch.written_places, memory=memory, outputs=outputs, tape=tape)
 
 
-def _reference_output(reference: nn.Module, batch: _Batch, real: Tensor, *, crosses: bool) -> Tensor:
+def _reference_output(reference: nn.Module, batch: _Batch, *, crosses: bool, states: bool) -> Tensor:
     # what stands in padding is the reference's own padding id: some models count positions by it
     pad = reference.config.pad_token_id  # type: ignore[union-attr]
     pad = pad if isinstance(pad, int) and pad >= 0 else 0
+    real = batch.places.is_token
     inputs = {"input_ids": batch.tokens.masked_fill(~real, pad), "attention_mask": real.long()}
     if crosses:
+        real = batch.written_places.is_token
         written = batch.written.masked_fill(~real, pad)
         inputs |= {"decoder_input_ids": written, "decoder_attention_mask": real.long()}
     with torch.no_grad():
         output = reference(**inputs)
-    for name in ("logits", "pooler_output", "last_hidden_state"):
-        if output.get(name) is not None:
-            found: Tensor = output[name]
-            return found
-    raise AssertionError("a reference model returns logits or states")
+    # a body that is stored without a pooler has one there nevertheless, drawn anew
+    found: Tensor = output["last_hidden_state" if states else "logits" if "logits" in output else "pooler_output"]
+    return found
 
 
 def _relative(ours: Tensor, theirs: Tensor) -> float:
@@ -237,42 +248,63 @@ def _relative(ours: Tensor, theirs: Tensor) -> float:
     return difference if math.isfinite(difference) else math.inf
 
 
-def counterparts(model: Transformer, weights: Weights) -> dict[str, str]:
-    """Return, for our sites in the order of the forward pass, the modules of theirs that give the same tensor.
+@dataclass(frozen=True)
+class Counterpart:
+    """Where the reference has a tensor of ours.
 
-    They follow from the rules: the output of a sublayer is that of its last projection, and the output of a block is
-    that of the module which holds its projections ("model.layers.3" of "model.layers.3.mlp.down_proj").
+    Attributes:
+        part: What of ours makes it.
+        module: The name of their module.
+        given: Whether that is given the tensor; else it gives it.
+    """
+
+    part: str
+    module: str
+    given: bool = False
+
+
+def counterparts(model: Transformer, weights: Weights) -> dict[str, Counterpart]:
+    """Return, for our sites in the order of the forward pass, where the reference has the same tensor.
+
+    It follows from the rules: the output of a sublayer is that of its last projection, the output of a block that of
+    the module which holds its projections ("model.layers.3" of "model.layers.3.mlp.down_proj"), the output of a stack
+    that of its final norm; and what the input makes is what the first block is given.
     """
     module_of = {
         rule.ours.removesuffix(".weight"): rule.theirs[0].removesuffix(".weight")
         for rule in weights.rules
         if rule.ours.endswith(".output.weight") and len(rule.theirs) == 1
     }
-    found: dict[str, str] = {}
+    norm_of = {rule.ours: rule.theirs[0].removesuffix(".weight") for rule in weights.rules}
+    found: dict[str, Counterpart] = {}
     for stack in (model.encoder, model.decoder):
-        for block in () if stack is None else stack.blocks:
+        if stack is None:
+            continue
+        for number, block in enumerate(stack.blocks):
             inside = [name for name in module_of if name.startswith(f"{block.site}.")]
+            layer = re.match(r".*?\.\d+(?=\.)", module_of[inside[0]]) if inside else None
+            if layer is not None and number == 0:
+                found[f"{stack.site}.input.output"] = Counterpart(f"{stack.site}.input", layer.group(), given=True)
             for part in ("attention", "cross_attention", "feed_forward"):
                 name = f"{block.site}.{part}.output"
                 if name in inside:
-                    found[name] = module_of[name]
-            layer = re.match(r".*?\.\d+(?=\.)", module_of[inside[0]]) if inside else None
+                    found[name] = Counterpart(f"{block.site}.{part}", module_of[name])
             if layer is not None:
-                found[f"{block.site}.residual"] = layer.group()
+                found[f"{block.site}.residual"] = Counterpart(f"{block.site}", layer.group())
+        norm = f"{stack.site}.final_norm"
+        if f"{norm}.weight" in norm_of:
+            found[f"{stack.site}.output"] = Counterpart(norm, norm_of[f"{norm}.weight"])
     return found
 
 
-def _unlike(model: Transformer, reference: nn.Module, weights: Weights) -> list[str]:
-    """Our parameters that do not hold what the reference's do."""
+def _unlike(model: Transformer, reference: nn.Module, weights: Weights) -> dict[str, str]:
+    """Our parameters that do not hold what the reference's do, and which those are."""
     ours = dict(model.named_parameters(remove_duplicate=False))
     theirs = dict(reference.named_parameters(remove_duplicate=False)) | dict(reference.named_buffers())
-    return [_said(rule) for rule in weights.rules if _differs(rule, ours[rule.ours], theirs)]
+    unlike = (rule for rule in weights.rules if _differs(rule, ours[rule.ours], theirs))
+    return {rule.ours: " + ".join(rule.theirs) for rule in unlike}
 
 
 def _differs(rule: Rule, ours: Tensor, theirs: Mapping[str, Tensor]) -> bool:
     pairs = zip(rule.theirs, rule.layout.to_theirs(ours.detach()), strict=True)
     return any(name in theirs and not torch.equal(theirs[name].float(), tensor.float()) for name, tensor in pairs)
-
-
-def _said(rule: Rule) -> str:
-    return f"{rule.ours} is not {' + '.join(rule.theirs)}"

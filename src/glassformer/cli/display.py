@@ -92,6 +92,8 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
     yield "device", f"{trainer.model.device.type}, {trainer.precision.name}: {trainer.precision.reason}"
     if trainer.progress.step:
         yield "resumed", f"after update {trainer.progress.step:,}"
+    elif trainer.start is not None:
+        yield "from", trainer.start
     else:
         choices = vocab_size if data.classes is None else len(data.classes)
         what = "tokens" if data.classes is None else "labels"

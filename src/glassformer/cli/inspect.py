@@ -89,9 +89,7 @@ def inspect(
             layers=chosen_layers,
             heads=chosen_heads,
         )
-        files, undrawn = ([], []) if png is None else write_pictures(
-            png, seen, language=language, advanced=advanced
-        )
+        files, undrawn = ([], []) if png is None else write_pictures(png, seen, language=language, advanced=advanced)
         left_out: Sequence[LayerAttention] = ()
         if page is not None:
             texts = {"model": loaded.source, "input": read}

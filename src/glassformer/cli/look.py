@@ -23,7 +23,9 @@ def summary(
     ] = None,
     vocab: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Tokens of a preset's vocabulary; 259 when not given.", show_default=False),
+        typer.Option(
+            metavar="N", min=1, help="Tokens of a preset's vocabulary; 259 when not given.", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
     device: Device = "cpu",

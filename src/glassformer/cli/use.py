@@ -139,6 +139,10 @@ def generate(
     loaded = open_model(model, device, threads, precision)
     _note_unknown(loaded, text)
     if loaded.model.decoder is None:
+        writing = {"--temperature": temperature != 0, "--stop": stop, "--stream": stream, "--beam": beam > 1}
+        idle = [name for name, used in writing.items() if used]
+        if idle:
+            note(f"without effect on a model that fills masks: {', '.join(idle)}")
         _fill(loaded, text, probs, as_json)
     elif beam > 1:
         _search(loaded, text, _beam_config(beam, length_penalty, max_new_tokens, min_new_tokens, cache), as_json)
@@ -290,7 +294,9 @@ def _say_why(reason: str | None, loaded: Loaded) -> None:
 
 
 def _note_unknown(loaded: Loaded, text: str) -> None:
-    """Say it where a model cannot tell characters or words from each other."""
+    """Say it where a model cannot tell characters or words from each other; the name of the mask token is no text."""
+    if loaded.model.decoder is None and "mask" in loaded.tokenizer.roles:
+        text = text.replace(loaded.tokenizer.roles["mask"], " ")
     number = loaded.tokenizer.n_unknown(loaded.tokenizer.encode(text))
     if number:
         note(f"{counted(number, 'token')} of the text {'is' if number == 1 else 'are'} unknown to this model")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from glassformer.cli.lines import InputFile, OutputFile
 from glassformer.cli.options import Device, Model, Precision, Threads, open_model
 from glassformer.cli.words import check_output, given, given_lines, json_text, put_lines
 
@@ -16,13 +16,8 @@ def embed(
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The text; without it lines are read, each a text.")
     ] = None,
-    input_file: Annotated[
-        Path | None,
-        typer.Option("--input", metavar="FILE", help="A text a line; standard input when not given."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Where to write; standard output when not given.")
-    ] = None,
+    input_file: InputFile = None,
+    output: OutputFile = None,
     cut: Annotated[bool, typer.Option("--cut", help="Read only the beginning of texts that are too long.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON list a line; without it, numbers with blanks between.")

@@ -184,7 +184,7 @@ def named(name: str, text: str, width: int | None = None) -> str:
 
 
 def terminal_width() -> int | None:
-    """Return how many columns the terminal has; None where the output goes to a file or a pipe, and lines stay whole."""
+    """Return how many columns the terminal has; None where the output is no terminal, and lines stay whole."""
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
@@ -226,7 +226,9 @@ def metrics_line(metrics: Measured) -> str:
         judging.pop("perplexity", None)
     judged = {"exact_match": "pairs", "accuracy": "texts"}
     of = {name: f" of {metrics[count]:,}" for name, count in judged.items() if count in metrics}
-    return "  ".join(f"{METRICS[name].label} {spoken(name, value)}{of.get(name, '')}" for name, value in judging.items())
+    return "  ".join(
+        f"{METRICS[name].label} {spoken(name, value)}{of.get(name, '')}" for name, value in judging.items()
+    )
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

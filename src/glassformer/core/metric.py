@@ -46,6 +46,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             Metric("perplexity", "perplexity", "nats", higher_is_better=False),
             Metric("tokens", "tokens", "count"),
             Metric("texts", "texts", "count"),
+            Metric("pairs", "answers judged", "count"),
             Metric("bleu_signature", "BLEU signature", "note"),
         )
     }

@@ -95,7 +95,7 @@ def _located(schema: type[BaseModel], path: Sequence[int | str]) -> _Place:
     for step in path:
         if isinstance(step, int):
             place.names.append(str(step))
-        elif step in place.inside:
+        elif step and step in place.inside:
             place.inside = {"": place.inside[step]}
         elif "" in place.inside:
             fields = place.inside[""].model_fields

@@ -118,14 +118,12 @@ class Fixed:
 
     Attributes:
         theirs: Its name.
-        value: What it must be, or be left out where that is the default too.
-        default: What it is where config.json leaves it out.
+        value: What it must be, or be left out.
         written: Whether it is written.
     """
 
     theirs: str
     value: Any
-    default: Any = None
     written: bool = True
 
     @property
@@ -135,8 +133,7 @@ class Fixed:
 
     def read(self, foreign: Foreign) -> Values:
         """Return nothing, if all is well."""
-        default = self.value if self.default is None else self.default
-        if foreign.get(self.theirs, default) != self.value:
+        if foreign.get(self.theirs, self.value) != self.value:
             raise UnsupportedError(f"{self.theirs} is {foreign[self.theirs]!r}; only {self.value!r} can be done here")
         return {}
 
@@ -188,11 +185,16 @@ class Classes:
 
     def read(self, foreign: Foreign) -> Values:
         """Return the names in the order of their numbers."""
-        labels = foreign.get("id2label")
-        if labels is None:
-            count = foreign.get("num_labels", 2)
-            return {"classes": tuple(f"LABEL_{i}" for i in range(count))}
-        return {"classes": tuple(str(name) for _, name in sorted((int(i), name) for i, name in labels.items()))}
+        labels, count = foreign.get("id2label"), foreign.get("num_labels", 2)
+        try:
+            if labels is None:
+                return {"classes": tuple(f"LABEL_{i}" for i in range(count))}
+            return {"classes": tuple(str(labels[number]) for number in sorted(labels, key=int))}
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"id2label is {labels!r} and num_labels {count!r}: the first must name each class by its number, the "
+                "second be a number"
+            ) from error
 
     def write(self, values: Values) -> dict[str, Any]:
         """Return both maps."""
@@ -219,19 +221,15 @@ ACTIVATION_WORDS = {
 NO_EFFECT = frozenset(
     (
         # what the file is, how it was stored, and what a caller may ask for
-        *(
-            "architectures",
-            "model_type",
-            "_name_or_path",
-            "name_or_path",
-            "transformers_version",
-            "dtype",
-            "torch_dtype",
-        ),
+        *("architectures", "model_type", "_name_or_path", "name_or_path", "transformers_version", "dtype"),
+        *("torch_dtype", "transformers.js_config"),
         *("use_cache", "output_attentions", "output_hidden_states", "return_dict", "torchscript", "use_bfloat16"),
         *("attn_implementation", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash"),
         *("gradient_checkpointing", "chunk_size_feed_forward", "pruned_heads", "task_specific_params"),
-        *("finetuning_task", "problem_type", "tf_legacy_loss", "tokenizer_class", "auto_map", "is_decoder"),
+        *("finetuning_task", "problem_type", "tf_legacy_loss", "tokenizer_class", "auto_map", "_num_labels"),
+        # what the other library writes of every model, and few have; those that do say what it can be
+        *("is_decoder", "is_encoder_decoder", "add_cross_attention", "cross_attention_hidden_size"),
+        *("tie_encoder_decoder", "output_past", "xla_device"),
         # which ids mean what: the tokenizer's matter
         *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id"),
         *("forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from glassformer.core.config import TransformerConfig
@@ -106,6 +107,15 @@ class Family:
             f"the architecture {named[0]} cannot be loaded; of {self.model_type} known here are {known}"
         )
 
+    def written_as(self, settings: Mapping[str, Any]) -> Architecture:
+        """Return which of its classes a checkpoint is written as: of those that give the same, the first.
+
+        Raises:
+            UnsupportedError: What a config.json means is not known here.
+        """
+        answer = self.architecture(settings).answer
+        return next(architecture for architecture in self.architectures if architecture.answer == answer)
+
     def read(self, settings: Mapping[str, Any], tensors: Collection[str] = ()) -> TransformerConfig:
         """Return the architecture that a config.json describes.
 
@@ -129,7 +139,7 @@ class Family:
         entries = (*self.entries, *others, Classes())
         accounted = {name for entry in entries for name in entry.names} | NO_EFFECT | self.no_effect
         problems += [
-            f"{name} is {value!r}, and not known here{did_you_mean(name, accounted)}"
+            f"{name} is {value!r}, and not known here{did_you_mean(name, get_close_matches(name, accounted))}"
             for name, value in settings.items()
             if name not in accounted
         ]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from glassformer.core.config import Llama3Scaling, RotaryConfig, TransformerConfig
-from glassformer.families.entries import ACTIVATION_WORDS, Entry, Key
+from glassformer.families.entries import ACTIVATION_WORDS, Entry, Fixed, Key
 from glassformer.families.family import Architecture, Family, Preset
 from glassformer.families.rope import Rope
 from glassformer.families.weights import Joined, Rule, Weights, linear
@@ -122,11 +122,12 @@ LLAMA = Family(
         *entries(),
         Key("attention_bias", ("attention.bias", "attention.out_bias"), default=False),
         Key("mlp_bias", "feed_forward_bias", default=False),
+        Fixed("rope_interleaved", False, written=False),
     ),
     constants=CONSTANTS,
     weights=weights,
     prefix="model.",
-    no_effect=frozenset(("pretraining_tp", "max_sequence_length")),
+    no_effect=frozenset(("is_llama_config", "pretraining_tp", "max_sequence_length")),
     presets={
         "llama-tiny": Preset(size(LLAMA_1, 64, 2, 4, 2, 172)),
         "llama-7b": Preset(size(LLAMA_1, 4096, 32, 32, 32, 11_008), 32_000, 6_738_415_616, f"{LLAMA_1_TABLE}: 6.7B"),

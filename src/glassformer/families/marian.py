@@ -138,9 +138,7 @@ MARIAN = Family(
         "head_bias": True,
     },
     weights=weights,
-    no_effect=frozenset(
-        ("add_bias_logits", "classif_dropout", "classifier_dropout", "extra_pos_embeddings", "_num_labels")
-    ),
+    no_effect=frozenset(("add_bias_logits", "classif_dropout", "classifier_dropout", "extra_pos_embeddings")),
     presets={
         "marian-tiny": Preset(_size(64, 2, 4, 256)),
         "opus-mt": Preset(_size(512, 6, 8, 2048), 58_101, None, "Helsinki-NLP/opus-mt-en-de, config.json"),

@@ -1,4 +1,4 @@
-"""Mistral: LLaMA with a window: a token sees the 4096 tokens before it, and through the layers far beyond.
+"""Mistral: LLaMA with a window: a token sees itself and the 4095 before it, and through the layers far beyond.
 
 Source: Jiang et al. 2023, arXiv:2310.06825, section 2. Later releases gave the window up.
 """

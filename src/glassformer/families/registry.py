@@ -69,9 +69,7 @@ def preset(name: str) -> ModelArguments:
     Raises:
         ConfigError: There is no preset of that name.
     """
-    if name not in PRESETS:
-        raise ConfigError(f"unknown preset {name!r}{did_you_mean(name, PRESETS)}")
-    return PRESETS[name]
+    return published(name).arguments
 
 
 def published(name: str) -> Preset:

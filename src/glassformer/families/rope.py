@@ -13,6 +13,9 @@ from glassformer.families.entries import Foreign, Values
 
 KINDS = ("default", "linear", "llama3", "yarn")
 
+ORIGINAL = "original_max_position_embeddings"
+"""The length before stretching; in some files it stands beside the settings of rotary positions, and counts there."""
+
 YARN_WORDS = {
     "beta_fast": "fast",
     "beta_slow": "slow",
@@ -47,7 +50,7 @@ class Rope:
     @property
     def names(self) -> tuple[str, ...]:
         """Both spellings."""
-        return (self.theta_name, self.share_name, "rope_scaling", "rope_parameters")
+        return (self.theta_name, self.share_name, "rope_scaling", "rope_parameters", ORIGINAL)
 
     def read(self, foreign: Foreign) -> Values:
         """Return `rotary`; what is said twice must be said alike."""
@@ -92,7 +95,7 @@ def _said(foreign: Foreign, old: Mapping[str, str]) -> dict[str, Any]:
 
 def _scaling(kind: str, said: dict[str, Any], foreign: Foreign) -> ScalingConfig | None:
     """Take what belongs to one kind out of what is said."""
-    factor, original = said.pop("factor", None), said.pop("original_max_position_embeddings", None)
+    factor, original = said.pop("factor", None), said.pop(ORIGINAL, None)
     if kind == "default":
         return None
     if factor is None and kind != "yarn":
@@ -100,9 +103,9 @@ def _scaling(kind: str, said: dict[str, Any], foreign: Foreign) -> ScalingConfig
     if kind == "linear":
         return LinearScaling(factor=_number("factor", factor))
     longest = foreign.get("max_position_embeddings")
-    original = foreign.get("original_max_position_embeddings") or original or longest
+    original = foreign.get(ORIGINAL) or original or longest
     if not isinstance(original, int):
-        raise CheckpointError(f"rope type {kind!r} needs original_max_position_embeddings, a number of tokens")
+        raise CheckpointError(f"rope type {kind!r} needs {ORIGINAL}, a number of tokens")
     if kind == "llama3":
         return Llama3Scaling(
             factor=_number("factor", factor), original_positions=original, **_numbers(LLAMA3_WORDS, said)
@@ -136,7 +139,7 @@ def _written(scaling: ScalingConfig | None) -> dict[str, Any]:
     said: dict[str, Any] = {"rope_type": scaling.kind, "factor": scaling.factor}
     if isinstance(scaling, LinearScaling):
         return said
-    said["original_max_position_embeddings"] = scaling.original_positions
+    said[ORIGINAL] = scaling.original_positions
     words = LLAMA3_WORDS if isinstance(scaling, Llama3Scaling) else YARN_WORDS
     said |= {theirs: scaling.__dict__[ours] for theirs, ours in words.items() if scaling.__dict__[ours] is not None}
     return said | ({"truncate": scaling.truncate} if isinstance(scaling, YarnScaling) else {})

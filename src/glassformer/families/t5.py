@@ -177,7 +177,7 @@ T5 = Family(
         "norm_place": "pre",
     },
     weights=weights,
-    no_effect=frozenset(("classifier_dropout", "n_positions", "output_past")),
+    no_effect=frozenset(("classifier_dropout", "n_positions")),
     extra_ids=100,
     presets={
         "t5-tiny": Preset(_size(64, 2, 4, 256, 16)),

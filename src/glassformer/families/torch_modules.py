@@ -100,7 +100,10 @@ def block_faults(config: BlockConfig, d_model: int, where: str = "") -> Iterator
         yield f"{where}residual is false"
     if config.parallel:
         yield f"{where}parallel is true"
-    if len({config.attention.bias, config.feed_forward.bias, config.norm.bias}) > 1:
+    biases = {config.attention.bias, config.feed_forward.bias, config.norm.bias}
+    if config.cross_attention is not None:
+        biases.add(config.cross_attention.bias)
+    if len(biases) > 1:
         yield f"{where}bias differs between attention, feed-forward and norm"
 
 

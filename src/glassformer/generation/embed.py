@@ -61,7 +61,7 @@ def embed_texts(
         if room is not None and len(ids) > room and not cut:
             raise DataError(
                 f"text {number} has {len(ids)} tokens, more than the {room} that the model can read; shorten it, or "
-                "have long texts cut"
+                "have long texts cut (--cut)"
             )
         rows.append(input_ids(model, tokenizer, ids[:room]))
     stack = model.config.encoder or model.config.output_stack

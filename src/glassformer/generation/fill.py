@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.generation.input_ids import ReadsText, input_ids, room_for_text
-from glassformer.generation.inputs import check_ids, padded
+from glassformer.generation.inputs import check_ids, padded, refuse_pooling
 from glassformer.generation.sampling import log_probabilities
 from glassformer.models.inference import inference
 
@@ -16,7 +16,7 @@ class Filled:
     """A text whose masks are filled.
 
     Attributes:
-        text: With the most probable token in the place of each mask.
+        text: With the most probable token in the place of each mask; by its name if it stands for no text.
         tokens: Those tokens.
         candidates: For each mask the most probable tokens and their probabilities, the most probable first.
     """
@@ -48,11 +48,13 @@ def fill_masks(loaded: ReadsText, text: str, top: int = 1) -> Filled:
     Source: Devlin et al. 2018, arXiv:1810.04805, section 3.1.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
+    refuse_pooling(model)
     name, mask = tokenizer.roles.get("mask"), tokenizer.mask_id
     if not fills_masks(loaded) or model.head is None or name is None or mask is None:
         raise UnsupportedError("this model fills no masks: that is for an encoder with a mask token and a token head")
     ids: list[int] = []
-    for index, part in enumerate(text.split(name)):
+    parts = text.split(name)
+    for index, part in enumerate(parts):
         # before a mask a space belongs to what is hidden behind it
         ids += [mask] * (index > 0) + tokenizer.encode(part.rstrip(" ") if part.strip() else "")
     if mask not in ids:
@@ -67,12 +69,12 @@ def fill_masks(loaded: ReadsText, text: str, top: int = 1) -> Filled:
         logits = model(tokens, places=places)[0, :, : tokenizer.vocab_size]
         probabilities = log_probabilities(logits).exp()
     hidden = [place for place, token in enumerate(row) if token == mask]
-    values, best = probabilities[hidden].topk(min(top, probabilities.shape[-1]))
+    values, best = probabilities[hidden].topk(min(max(top, 1), probabilities.shape[-1]))
     candidates = tuple(
         tuple(zip(tokens_of, values_of, strict=True))
         for tokens_of, values_of in zip(best.tolist(), values.tolist(), strict=True)
     )
     chosen = tuple(each[0][0] for each in candidates)
-    for token in chosen:
-        text = text.replace(name, tokenizer.decode([token]).strip(), 1)
-    return Filled(text, chosen, candidates)
+    words = [tokenizer.decode([token]).strip() or tokenizer.label(token) for token in chosen]
+    filled = "".join(part + word for part, word in zip(parts, [*words, ""], strict=True))
+    return Filled(filled, chosen, candidates)

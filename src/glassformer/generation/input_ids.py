@@ -23,9 +23,9 @@ class ReadsText(Protocol):
 def input_ids(model: Transformer, tokenizer: TextTokenizer, ids: Sequence[int]) -> list[int]:
     """Return the row of ids that stands for a text where nothing is to be written.
 
-    An encoder alone gets what the tokenizer's own frame puts around a text (`[CLS] text [SEP]`); where there is none, the
-    end token, and a model that labels texts the begin token too, as its task has it. The encoder of an encoder-decoder
-    gets the end token, a decoder what it begins texts with.
+    An encoder alone gets what the tokenizer's own frame puts around a text (`[CLS] text [SEP]`); where there is none,
+    the end token, and a model that labels texts the begin token too, as its task has it. The encoder of an
+    encoder-decoder gets the end token, a decoder what it begins texts with.
 
     Args:
         model: Any Transformer.

@@ -27,8 +27,7 @@ def check_model(model: Transformer, tokenizer: Tokenizer) -> None:
         UnsupportedError: No decoder, no head, or one that scores classes.
         DataError: The tokenizer has more ids than the model.
     """
-    if model.config.pools:
-        raise UnsupportedError("this model labels texts and cannot write; use predict")
+    refuse_pooling(model)
     if model.config.decoder is None:
         raise UnsupportedError("this model is encoder-only and cannot write; use a model with a decoder")
     if model.config.head is None or model.config.head.vocab_size is None:
@@ -39,6 +38,19 @@ def check_model(model: Transformer, tokenizer: Tokenizer) -> None:
             f"the tokenizer has {tokenizer.vocab_size} ids, the model only {size}; use the tokenizer that "
             f"belongs to this model, or model.resize_vocabulary({tokenizer.vocab_size})"
         )
+
+
+def refuse_pooling(model: Transformer) -> None:
+    """Make sure that a model says something of each token, not of a text as a whole.
+
+    Raises:
+        UnsupportedError: It labels texts, or makes one vector of each.
+    """
+    if not model.config.pools:
+        return
+    if model.config.head is not None and model.config.head.classes:
+        raise UnsupportedError("this model labels texts and cannot write; use predict")
+    raise UnsupportedError("this model makes vectors of texts and cannot write; use embed")
 
 
 def check_sources(model: Transformer, sources: Sequence[Sequence[int]] | None, n_rows: int) -> None:

@@ -203,8 +203,8 @@ def inspect_sample(
         memory = None if sources is None else model.encode(_row(sources, model), tape=tape)
         labelling = head is not None and head.pooling is not None and head.vocab_size is not None
         found = model(_row(tokens, model), memory=memory, outputs="logits" if labelling else "hidden", tape=tape)
-    labels = _labels(head, found[0]) if head is not None and labelling else {}
-    return Inspection(tuple(site.read(tape) for site in sites), tuple(_sizes(tape, axes)), labels)
+    decided = _labels(head, found[0]) if head is not None and labelling else {}
+    return Inspection(tuple(site.read(tape) for site in sites), tuple(_sizes(tape, axes)), decided)
 
 
 @dataclass(frozen=True)

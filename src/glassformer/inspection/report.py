@@ -220,7 +220,8 @@ def _attention(data: ReportData, language: str, room: int) -> Iterator[str]:
     if missing:
         limit = f"{LIMIT_BYTES / 1e6:g}"
         body += note(word("left_out_pictures", language).format(number=missing, limit=limit))
-    hint = f"{word('attention_hint', language)} {word('attention_chosen', language)}"
+    blank = "" if language == "zh" else " "
+    hint = blank.join(word(key, language) for key in ("attention_hint", "attention_chosen"))
     yield section(word("attention", language), body, hint)
 
 

@@ -143,8 +143,8 @@ class HeatMap {
     box.style[extent] = this.cells.style[extent] = `${size * labels.length}px`;
     box.replaceChildren();
     const every = Math.ceil(SMALLEST_LABEL / size);
-    const first = Math.min(every - 1 >> 1, labels.length - 1); // in the middle of those it stands for
-    for (let i = first; i < labels.length; i += every) box.append(this.one(side, i));
+    const first = Math.min(Math.floor((every - 1) / 2), labels.length - 1); // in the middle of those it stands for
+    for (let i = first; i === first || i - first + every <= labels.length; i += every) box.append(this.one(side, i));
     box.append(element("span", "chosen"));
   }
 

@@ -111,7 +111,10 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "en": "What the model says of this text: the probability of each label, the most probable first.",
         "zh": "模型对这段文本的判断：各标签的概率，从高到低。",
     },
-    "left_out_labels": {"en": "{number} less probable labels are not shown.", "zh": "另有 {number} 个概率更低的标签未列出。"},
+    "left_out_labels": {
+        "en": "{number} less probable labels are not shown.",
+        "zh": "另有 {number} 个概率更低的标签未列出。",
+    },
     "own_output": {
         "en": "The output is the model's own, as no --target was given.",
         "zh": "未给出 --target，输出由模型自己写出。",

@@ -65,8 +65,8 @@ def load_tokenizer(
     Args:
         folder: The folder.
         roles: Which token plays which of `ROLES`, by name or id (of a list the first counts, and all of them for "eos";
-            None or a negative id is no token), as a model's config.json has it. They win over those of tokenizer_config.json and
-            special_tokens_map.json.
+            None or a negative id is no token), as a model's config.json has it. They win over those of
+            tokenizer_config.json and special_tokens_map.json.
         extra_ids: How many `<extra_id_N>` follow the vocabulary of a spiece.model, the last of them first, where
             tokenizer_config.json does not say it (`extra_ids`). 100 for T5.
 
@@ -126,6 +126,11 @@ def _backend(folder: Path, named: Named, extra_ids: int) -> tuple[tokenizers.Tok
         backend = read_backend(folder / TOKENIZER_FILE)
         unknown = unknown_token(backend)
         return backend, {} if unknown is None else {"unk": unknown}, TOKENIZER_FILE
+    if (folder / "source.spm").exists():
+        raise UnsupportedError(
+            f"{folder} holds two SentencePiece models, one of each language (source.spm, target.spm), which are not"
+            " read; add a tokenizer.json, or load the model without a tokenizer (gf.load_transformer)"
+        )
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     if vocabulary.exists():
         return gpt2_backend(vocabulary, merges, named.settings), {}, vocabulary.name

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -256,7 +256,8 @@ def kind_for(recipe: Recipe) -> Kind:
     kind = recipe.model.kind
     if kind not in recipe.task.kinds:
         possible = " or ".join(recipe.task.kinds)
-        raise ConfigError(f"the task {recipe.task.name} trains a model of kind {possible}, but model.kind is {kind}")
+        which = "model.kind" if recipe.start is None else f"that of {recipe.start}"
+        raise ConfigError(f"the task {recipe.task.name} trains a model of kind {possible}, but {which} is {kind}")
     return kind
 
 
@@ -308,12 +309,12 @@ def _trainer(
     with _threads(settings.threads), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
         model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed))
+        said = None
         if start is not None:
             new = take_over(model, start)
             drawn = f"; drawn anew: {', '.join(new)}" if new else ""
-            data = replace(data, notes=(*data.notes, f"weights and vocabulary of {start.source}{drawn}"))
-        model = model.to(device)
-        yield Trainer(model, data, settings, choose_precision(settings.precision, device))
+            said = f"weights and vocabulary of {start.source}{drawn}"
+        yield Trainer(model.to(device), data, settings, choose_precision(settings.precision, device), said)
 
 
 def _go_on(folder: Path, recipe: Recipe, trainer: Trainer, callbacks: Sequence[Callback]) -> Run:

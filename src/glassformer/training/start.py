@@ -11,6 +11,7 @@ import torch
 
 from glassformer.checkpoint.loading import Loaded, load
 from glassformer.checkpoint.weights import aliases, weights_of
+from glassformer.core.config import HeadConfig, TransformConfig
 from glassformer.core.errors import ConfigError
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.brief import Brief
@@ -28,6 +29,9 @@ CHANGEABLE = (
 )
 """Settings of a model that change no parameter of it."""
 
+VOCABULARY = ("task.tokenizer", "task.vocab_size", "task.min_count")
+"""Settings of tasks that make a new vocabulary."""
+
 
 def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Recipe:
     """Return a recipe whose model is that of a checkpoint.
@@ -39,7 +43,7 @@ def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Re
 
     Raises:
         CheckpointError: There is no checkpoint, or it is damaged.
-        ConfigError: An edit asks for another architecture, or its layers differ.
+        ConfigError: An edit asks for another architecture or vocabulary, or its layers differ.
     """
     own = [edit for edit in edits if edit.strip().startswith("model.")]
     recipe = load_recipe(name, [edit for edit in edits if edit not in own])
@@ -50,8 +54,12 @@ def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Re
                 f"model.{key} cannot be set together with --from: the architecture is that of {source}; of it only "
                 f"{', '.join(CHANGEABLE)} can be chosen"
             )
+    for edit in edits:
+        key = edit.partition("=")[0].strip()
+        if key in VOCABULARY:
+            raise ConfigError(f"{key} cannot be set together with --from: the vocabulary is that of {source}")
     folder = Path(source)
-    arguments = Brief.of(load(source).model.config).arguments
+    arguments = _for_texts(Brief.of(load(source).model.config).arguments)
     settings = {
         "task": recipe.settings["task"],
         "training": recipe.settings["training"],
@@ -73,22 +81,46 @@ def begun(recipe: Recipe) -> Loaded | None:
 def take_over(model: Transformer, start: Loaded) -> list[str]:
     """Copy a checkpoint's parameters into a new model; return which parameters it has none for.
 
-    Those are a head's, where the task asks for another one. Rows of a table that the vocabulary does not use are left
-    behind.
+    Those are a head's, where the task asks for another one: for other labels, or of another build. Rows of a table that
+    the vocabulary does not use are left behind.
 
     Args:
         model: Made for the task.
-        start: The checkpoint.
+        start: The checkpoint; its vocabulary is cut to that of its tokenizer.
     """
     if start.tokenizer.vocab_size < start.model.config.output_stack.input.vocab_size:
         start.model.resize_vocabulary(start.tokenizer.vocab_size)
     theirs, targets = weights_of(start.model), dict(model.state_dict())
     names = dict.fromkeys(aliases(model).values())
+    other = _differing(model.config.head, start.model.config.head)
+    taken = [
+        name
+        for name in names
+        if name in theirs and theirs[name].shape == targets[name].shape and not name.startswith(other)
+    ]
     with torch.no_grad():
-        for name in names:
-            if name in theirs and theirs[name].shape == targets[name].shape:
-                targets[name].copy_(theirs[name])
-    return [name for name in names if name not in theirs or theirs[name].shape != targets[name].shape]
+        for name in taken:
+            targets[name].copy_(theirs[name])
+    return [name for name in names if name not in taken]
+
+
+def _differing(head: HeadConfig | None, other: HeadConfig | None) -> tuple[str, ...]:
+    """What the names begin with of those parameters of a head that mean something else in another one."""
+    if head is None or other is None or (head.pooling, head.transform) != (other.pooling, other.transform):
+        return ("head.",)
+    return ("head.weight", "head.bias") if head.classes != other.classes else ()
+
+
+def _for_texts(arguments: ModelArguments) -> ModelArguments:
+    """An encoder that scores tokens can only learn to label texts: as BERT's own classifier, by its first state.
+
+    What its head does to a token goes with that head.
+
+    Source: Devlin et al. 2018, arXiv:1810.04805, appendix A.5 and the published code.
+    """
+    if arguments.kind != "encoder" or arguments.transform is None or arguments.pooling != "auto":
+        return arguments
+    return arguments.model_copy(update={"transform": TransformConfig(activation="tanh"), "pooling": "first"})
 
 
 def _told(arguments: ModelArguments) -> dict[str, Any]:

@@ -58,10 +58,19 @@ class Trainer:
         data: The task's.
         config: How it is trained.
         precision: In which numbers.
+        start: What is said of the checkpoint that the model comes from; None = it is new.
     """
 
-    def __init__(self, model: Transformer, data: TaskData, config: TrainingConfig, precision: Precision) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        data: TaskData,
+        config: TrainingConfig,
+        precision: Precision,
+        start: str | None = None,
+    ) -> None:
         self.model, self.data, self.config, self.precision = model, data, config, precision
+        self.start = start
         self.optimizer = build_optimizer(model, config)
         self.scaler = torch.amp.GradScaler(precision.device_type, enabled=precision.name == "fp16")
         self.order = batch_order(data.train, config)
