@@ -282,7 +282,9 @@ class AttentionConfig(Config):
         if (self.type == "shaw") != (self.max_distance is not None):
             raise ConfigError(
                 f"max_distance is {self.max_distance} in attention of type {self.type}: it belongs to type shaw, which "
-                "needs it"
+                "needs it; set attention.max_distance, such as 16"
+                if self.type == "shaw"
+                else f"max_distance is {self.max_distance}, but attention.type is {self.type}: only shaw has distances"
             )
         idle = [
             name
