@@ -164,7 +164,7 @@ def test_options_are_settings(reverse_run: Path) -> None:
         ("model.dropout=1", "model.dropout is '1': input should be less than 1"),
         ("model.attention=3", "set model.attention.KEY"),
         ("model.attention.scale=big", "model.attention.scale is 'big'"),
-        ("model.attention.kernel=fast", "unknown kernel 'fast' of softmax attention; known: auto, blocks, reference, sdpa, windowed"),
+        ("model.attention.kernel=fast", "unknown kernel 'fast' of softmax attention; known: auto, blocks, reference"),
         ("model.kind=decoder", "the task reverse trains a model of kind encoder_decoder, but model.kind is decoder"),
         ("model.max_positions=5", "the data has rows of 21 tokens, but model.max_positions is 5"),
     ],
