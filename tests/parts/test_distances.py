@@ -11,6 +11,7 @@ from glassformer.core.config import AttentionConfig
 from glassformer.core.mask import Mask
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
+from glassformer.models.arguments import AttentionArguments, ModelArguments
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 from glassformer.parts.distances import Distances
@@ -167,3 +168,25 @@ def test_o03_cached_distances_equal_the_full_forward(tiny, chunks):
             parts.append(model(chunk, cache=cache))
             cache.advance([chunk.shape[1]])
     torch.testing.assert_close(torch.cat(parts, dim=1), full, atol=1e-10, rtol=1e-10)
+
+
+@torch.no_grad()
+def test_distances_come_on_top_of_a_bias_of_positions():
+    """scores = scale (q k^T + q a_d) + bias, where the stack has a bias too."""
+    arguments = ModelArguments(
+        kind="decoder",
+        d_model=8,
+        n_layers=1,
+        n_heads=2,
+        positions="alibi",
+        attention=AttentionArguments(type="shaw", max_distance=2),
+    )
+    model = Transformer(arguments.resolve(10), generator=torch.Generator().manual_seed(0)).double().eval()
+    part, site = model.decoder.blocks[0].attention, "decoder.blocks.0.attention"
+    tape = Tape(model, f"{site}.q", f"{site}.k", f"{site}.scores", "decoder.position_bias.bias")
+    model(torch.tensor([[1, 2, 3, 4, 5]]), tape=tape)
+    q, k, places = tape[f"{site}.q"], tape[f"{site}.k"], Places.full(5)
+    distances = part.distances.scores(q, Sight.of(Mask(causal=True), places, places), part.scale)
+    expected = part.scale * q @ k.transpose(-2, -1) + distances + tape["decoder.position_bias.bias"]
+    assert distances.abs().max() > 1e-3
+    torch.testing.assert_close(tape[f"{site}.scores"], expected, atol=1e-12, rtol=0)

@@ -251,15 +251,11 @@ class Transformer(nn.Module):
         if self.head is not None and self.config.head is not None:
             self.head.config = self.config.head
 
-    def tie(self) -> None:
-        """Make a tied head's matrix the embedding's again, where that was replaced by another parameter."""
-        if self.head is not None and self.head.tied:
-            self.head.weight = self.output_stack.input.embedding.weight
-
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Moving a model from the meta device makes every parameter anew, one by one: tie them again."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self.tie()
+        if self.head is not None and self.head.tied:
+            self.head.weight = self.output_stack.input.embedding.weight
         return self
 
 
