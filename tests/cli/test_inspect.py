@@ -168,7 +168,7 @@ def test_models_that_write_nothing_are_shown_too(
         (["--layers", "one"], "--layers is 'one'; give numbers from 0", 2),
         (["--heads", ""], "--heads is ''; give numbers from 0", 2),
         (["--max-tokens", "0"], "--max-tokens", 2),
-        (["--language", "fr"], "reports have no language 'fr'", 1),
+        (["--language", "fr"], "there is no language 'fr'", 1),
         (["--target", "x"], "this model reads one text and no target: give it without --target", 1),
         (["--out", "."], "--out . is a folder; name a file in it, such as inspect.html", 2),
     ],

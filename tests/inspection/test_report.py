@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.wording import LANGUAGES
 from glassformer.inspection.report import (
     LIMIT_BYTES,
     AttentionPicture,
@@ -17,7 +18,7 @@ from glassformer.inspection.report import (
     report,
     write_report,
 )
-from glassformer.inspection.wording import LANGUAGES, MESSAGES, word
+from glassformer.inspection.wording import MESSAGES, word
 
 EVIL = "</script><b>x</b>\"'&<svg onload=alert(1)>"
 

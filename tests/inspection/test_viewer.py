@@ -18,9 +18,10 @@ import pytest
 import torch
 
 from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.wording import LANGUAGES
 from glassformer.inspection.inspect import Axis, Inspection, LayerAttention, LayerSize, inspect_sample
 from glassformer.inspection.viewer import LIMIT_BYTES, WORDS, layer_names, write_inspection
-from glassformer.inspection.wording import LANGUAGES, MESSAGES, word
+from glassformer.inspection.wording import MESSAGES, word
 from glassformer.models.transformer import Transformer
 
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>"

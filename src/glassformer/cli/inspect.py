@@ -57,7 +57,8 @@ def inspect(
     """
     from glassformer.cli.waiting import waiting
     from glassformer.core.files import ensure_writable
-    from glassformer.inspection.wording import known_language, word
+    from glassformer.core.wording import known_language
+    from glassformer.inspection.wording import word
 
     known_language(language)
     chosen_layers, chosen_heads = _numbers(layers, "--layers"), _numbers(heads, "--heads")

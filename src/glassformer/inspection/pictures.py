@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from glassformer.core.wording import known_language
 from glassformer.inspection.canvas import save_png
 from glassformer.inspection.figures import bars, heat_maps
 from glassformer.inspection.inspect import Inspection
-from glassformer.inspection.wording import known_language, word
+from glassformer.inspection.wording import word
 
 
 def write_pictures(

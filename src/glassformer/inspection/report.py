@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.core.files import write_text
+from glassformer.core.wording import known_language
 from glassformer.inspection.canvas import svg
 from glassformer.inspection.figures import Points, bars, curve, heat_map
 from glassformer.inspection.page import (
@@ -26,7 +27,7 @@ from glassformer.inspection.page import (
     rows,
     section,
 )
-from glassformer.inspection.wording import known_language, word
+from glassformer.inspection.wording import word
 
 LIMIT_BYTES = 2_000_000
 """What a report may take; pictures of attention that would exceed it are left out, and it says how many."""

@@ -18,11 +18,12 @@ from torch import Tensor
 
 from glassformer.core.errors import DataError
 from glassformer.core.files import write_text
+from glassformer.core.wording import known_language
 from glassformer.inspection.canvas import readable, svg
 from glassformer.inspection.figures import COLOUR_MAP, bars
 from glassformer.inspection.inspect import Inspection, LayerAttention
 from glassformer.inspection.page import cell, facts, note, page, picture, rows, section
-from glassformer.inspection.wording import known_language, word
+from glassformer.inspection.wording import word
 
 LIMIT_BYTES = 10_000_000
 """What a page may take. First the weights lose a digit, then the last layers are left out, and the page says which.
