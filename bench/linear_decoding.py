@@ -15,8 +15,8 @@ import time
 
 import torch
 
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.cache import KVCache
-from glassformer.core.config import AttentionConfig
 from glassformer.models.arguments import AttentionArguments, ModelArguments
 from glassformer.models.transformer import Transformer
 

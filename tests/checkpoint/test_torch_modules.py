@@ -11,19 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.checkpoint.torch_modules import from_torch, load_torch, torch_state
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.call import Call, Memory
-from glassformer.core.config import (
-    AlibiConfig,
-    AttentionConfig,
-    HeadConfig,
-    InputConfig,
-    NormConfig,
-    RotaryConfig,
-    StackConfig,
-)
+from glassformer.core.config import HeadConfig, InputConfig, StackConfig
 from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedError
 from glassformer.core.mask import Mask, mask_from_ignored
+from glassformer.core.norm_config import NormConfig
 from glassformer.core.places import Places
+from glassformer.core.position_config import AlibiConfig, RotaryConfig
 from glassformer.core.tape import Tape
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention

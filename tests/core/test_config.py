@@ -7,21 +7,20 @@ import json
 import pytest
 from pydantic import Field
 
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.config import (
-    AttentionConfig,
     BlockConfig,
     FeedForwardConfig,
     HeadConfig,
     InitConfig,
     InitRule,
     InputConfig,
-    NormConfig,
-    PositionConfig,
-    RotaryConfig,
     StackConfig,
     TransformerConfig,
 )
 from glassformer.core.errors import ConfigError
+from glassformer.core.norm_config import NormConfig
+from glassformer.core.position_config import PositionConfig, RotaryConfig
 from glassformer.core.settings import Config
 
 ATTENTION = AttentionConfig(n_heads=2, n_kv_heads=1, d_head=4)

@@ -142,7 +142,7 @@ def test_structure_is_blocks_only_where_one_pattern_is_all_there_is():
 
 
 def test_settings_of_a_pattern_have_limits():
-    from glassformer.core.config import PatternConfig
+    from glassformer.core.attention_config import PatternConfig
 
     for settings in ({"block": 0}, {"near": -1}, {"first": -1}, {"every": 0}, {"random": -1}, {"seed": -1}):
         with pytest.raises(ConfigError, match=next(iter(settings))):

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from glassformer.core.call import Memory
-from glassformer.core.config import RotaryConfig, TransformerConfig, YarnScaling
+from glassformer.core.config import TransformerConfig
 from glassformer.core.places import Places
+from glassformer.core.position_config import RotaryConfig, YarnScaling
 from glassformer.families.registry import FAMILIES, preset
 from glassformer.models.arguments import AttentionArguments
 from glassformer.models.transformer import Transformer

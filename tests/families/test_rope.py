@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer.core.config import LinearScaling, Llama3Scaling, RotaryConfig, YarnScaling
 from glassformer.core.errors import CheckpointError, GlassformerError, UnsupportedError
+from glassformer.core.position_config import LinearScaling, Llama3Scaling, RotaryConfig, YarnScaling
 from glassformer.families.entries import Foreign
 from glassformer.families.rope import Rope
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from glassformer.core.config import PatternConfig
+from glassformer.core.attention_config import PatternConfig
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.generation.config import GenerationConfig

@@ -11,9 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from glassformer.core.attention_config import PatternConfig
 from glassformer.core.call import Memory
-from glassformer.core.config import FeedForwardConfig, NormConfig, PatternConfig, RelativeBiasConfig, RotaryConfig
+from glassformer.core.config import FeedForwardConfig
+from glassformer.core.norm_config import NormConfig
 from glassformer.core.places import Places
+from glassformer.core.position_config import RelativeBiasConfig, RotaryConfig
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
 

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.checkpoint.torch_modules import load_torch
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.call import Call
-from glassformer.core.config import AttentionConfig, BlockConfig, FeedForwardConfig
+from glassformer.core.config import BlockConfig, FeedForwardConfig
 from glassformer.core.mask import Mask
 from glassformer.core.places import Places
 from glassformer.parts.block import Block

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from glassformer.core.attention_config import PatternConfig
 from glassformer.core.call import Memory
-from glassformer.core.config import PatternConfig
 from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.places import Places
 from glassformer.core.tape import Patch, Tape

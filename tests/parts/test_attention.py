@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.call import Call
-from glassformer.core.config import AttentionConfig, RotaryConfig
 from glassformer.core.errors import ConfigError
 from glassformer.core.mask import Mask
 from glassformer.core.places import Places
+from glassformer.core.position_config import RotaryConfig
 from glassformer.kernels.attend import attend
 from glassformer.parts.attention import Attention
 

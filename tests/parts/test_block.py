@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.call import Call
-from glassformer.core.config import AttentionConfig, BlockConfig, FeedForwardConfig
+from glassformer.core.config import BlockConfig, FeedForwardConfig
 from glassformer.core.places import Places
 from glassformer.parts.block import Block
 

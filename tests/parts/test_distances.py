@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.call import Call, Sight
-from glassformer.core.config import AttentionConfig
 from glassformer.core.mask import Mask
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape

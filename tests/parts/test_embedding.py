@@ -3,8 +3,10 @@ from __future__ import annotations
 import torch
 
 from glassformer.core.call import Call
-from glassformer.core.config import InputConfig, NormConfig, PositionConfig
+from glassformer.core.config import InputConfig
+from glassformer.core.norm_config import NormConfig
 from glassformer.core.places import Places
+from glassformer.core.position_config import PositionConfig
 from glassformer.parts.embedding import Embedding, Input
 from glassformer.parts.position import sinusoid
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.core.config import HeadConfig, NormConfig, TransformConfig
+from glassformer.core.config import HeadConfig, TransformConfig
 from glassformer.core.errors import ConfigError, UnsupportedError
+from glassformer.core.norm_config import NormConfig
 from glassformer.core.places import Places
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.transformer import Transformer

@@ -7,15 +7,9 @@ import math
 import pytest
 import torch
 
-from glassformer.core.config import (
-    AttentionConfig,
-    FeedForwardConfig,
-    InitConfig,
-    InitRule,
-    InputConfig,
-    NormConfig,
-    StackConfig,
-)
+from glassformer.core.attention_config import AttentionConfig
+from glassformer.core.config import FeedForwardConfig, InitConfig, InitRule, InputConfig, StackConfig
+from glassformer.core.norm_config import NormConfig
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from glassformer.core.config import NormConfig
+from glassformer.core.norm_config import NormConfig
 from glassformer.parts.norm import LayerNorm, NoNorm, RMSNorm, build_norm
 
 

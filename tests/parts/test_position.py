@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from glassformer.core.config import PositionConfig
 from glassformer.core.errors import DataError
 from glassformer.core.places import Places
+from glassformer.core.position_config import PositionConfig
 from glassformer.parts.position import (
     Learned,
     Sinusoidal,

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from glassformer.core.config import AlibiConfig, RelativeBiasConfig
 from glassformer.core.errors import ConfigError
 from glassformer.core.places import Places
+from glassformer.core.position_config import AlibiConfig, RelativeBiasConfig
 from glassformer.parts.position_bias import Alibi, RelativeBias, alibi_slopes, build_position_bias, relative_buckets
 
 EIGHT = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]

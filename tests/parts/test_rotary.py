@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.core.config import LinearScaling, Llama3Scaling, RotaryConfig, YarnScaling
 from glassformer.core.errors import ConfigError
+from glassformer.core.position_config import LinearScaling, Llama3Scaling, RotaryConfig, YarnScaling
 from glassformer.parts.rotary import attention_factor, rotary_angles, rotate, speeds
 
 HALVES, INTERLEAVED = RotaryConfig(), RotaryConfig(pairing="interleaved")

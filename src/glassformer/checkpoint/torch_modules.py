@@ -9,19 +9,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.core.attention_config import AttentionConfig
 from glassformer.core.config import (
-    AttentionConfig,
     BlockConfig,
     FeedForwardConfig,
     HeadConfig,
     InitConfig,
     InputConfig,
-    NormConfig,
-    PositionConfig,
     StackConfig,
     TransformerConfig,
 )
 from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedError
+from glassformer.core.norm_config import NormConfig
+from glassformer.core.position_config import PositionConfig
 from glassformer.families.torch_modules import (
     attention_faults,
     attention_rules,

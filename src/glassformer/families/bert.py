@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.core.config import BlockConfig, InitConfig, InitRule, NormConfig, TransformConfig, TransformerConfig
+from glassformer.core.config import BlockConfig, InitConfig, InitRule, TransformConfig, TransformerConfig
+from glassformer.core.norm_config import NormConfig
 from glassformer.families.entries import ACTIVATION_WORDS, Fixed, Foreign, Key, Values
 from glassformer.families.family import Architecture, Family, Preset
 from glassformer.families.weights import Joined, Rule, Weights, linear

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.core.config import BlockConfig, RotaryConfig, TransformerConfig
+from glassformer.core.config import BlockConfig, TransformerConfig
+from glassformer.core.position_config import RotaryConfig
 from glassformer.families.entries import ACTIVATION_WORDS, Foreign, Key, Values
 from glassformer.families.family import Architecture, Family, Preset
 from glassformer.families.rope import Rope

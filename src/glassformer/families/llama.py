@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from glassformer.core.config import Llama3Scaling, RotaryConfig, TransformerConfig
+from glassformer.core.config import TransformerConfig
+from glassformer.core.position_config import Llama3Scaling, RotaryConfig
 from glassformer.families.entries import ACTIVATION_WORDS, Entry, Fixed, Key
 from glassformer.families.family import Architecture, Family, Preset
 from glassformer.families.rope import Rope

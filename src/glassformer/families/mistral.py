@@ -5,7 +5,7 @@ Source: Jiang et al. 2023, arXiv:2310.06825, section 2. Later releases gave the 
 
 from __future__ import annotations
 
-from glassformer.core.config import RotaryConfig
+from glassformer.core.position_config import RotaryConfig
 from glassformer.families.entries import Key
 from glassformer.families.family import Architecture, Family, Preset
 from glassformer.families.llama import BUILD, CONSTANTS, entries, size, weights

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.core.config import RotaryConfig
 from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.core.position_config import RotaryConfig
 from glassformer.families.entries import Fixed, Foreign, Key, Values
 from glassformer.families.family import Architecture, Family, Preset
 from glassformer.families.llama import BUILD, CONSTANTS, entries, size, weights

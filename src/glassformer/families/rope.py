@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.core.config import LinearScaling, Llama3Scaling, RotaryConfig, ScalingConfig, YarnScaling
 from glassformer.core.errors import CheckpointError, UnsupportedError, did_you_mean
+from glassformer.core.position_config import LinearScaling, Llama3Scaling, RotaryConfig, ScalingConfig, YarnScaling
 from glassformer.families.entries import Foreign, Values
 
 KINDS = ("default", "linear", "llama3", "yarn")

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassformer.core.config import BlockConfig, RelativeBiasConfig, TransformerConfig
+from glassformer.core.config import BlockConfig, TransformerConfig
 from glassformer.core.errors import CheckpointError, UnsupportedError
+from glassformer.core.position_config import RelativeBiasConfig
 from glassformer.families.entries import ACTIVATION_WORDS, Fixed, Foreign, Key, Values
 from glassformer.families.family import Architecture, Family, Preset
 from glassformer.families.weights import Joined, Rule, Weights, linear

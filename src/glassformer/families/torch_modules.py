@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from glassformer.core.config import AttentionConfig, BlockConfig, NormConfig, StackConfig
+from glassformer.core.attention_config import AttentionConfig
+from glassformer.core.config import BlockConfig, StackConfig
+from glassformer.core.norm_config import NormConfig
 from glassformer.families.weights import Rule, linear
 
 

@@ -7,25 +7,26 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from glassformer.core.attention_config import AttentionConfig, PatternConfig
 from glassformer.core.config import (
-    AlibiConfig,
-    AttentionConfig,
     BlockConfig,
     FeedForwardConfig,
     HeadConfig,
     InitConfig,
     InputConfig,
-    NormConfig,
-    PatternConfig,
-    PositionBiasConfig,
-    PositionConfig,
-    RelativeBiasConfig,
-    RotaryConfig,
     StackConfig,
     TransformConfig,
     TransformerConfig,
 )
 from glassformer.core.errors import ConfigError
+from glassformer.core.norm_config import NormConfig
+from glassformer.core.position_config import (
+    AlibiConfig,
+    PositionBiasConfig,
+    PositionConfig,
+    RelativeBiasConfig,
+    RotaryConfig,
+)
 from glassformer.core.settings import Config
 
 

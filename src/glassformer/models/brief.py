@@ -5,17 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.core.config import (
-    AlibiConfig,
-    AttentionConfig,
-    BlockConfig,
-    HeadConfig,
-    RelativeBiasConfig,
-    RotaryConfig,
-    StackConfig,
-    TransformerConfig,
-)
+from glassformer.core.attention_config import AttentionConfig
+from glassformer.core.config import BlockConfig, HeadConfig, StackConfig, TransformerConfig
 from glassformer.core.errors import ConfigError
+from glassformer.core.position_config import AlibiConfig, RelativeBiasConfig, RotaryConfig
 from glassformer.models.arguments import AttentionArguments, ModelArguments
 
 

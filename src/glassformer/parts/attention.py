@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.core.attention_config import AttentionConfig, PatternConfig
 from glassformer.core.call import Call, Sight
-from glassformer.core.config import AttentionConfig, PatternConfig
 from glassformer.core.errors import UnsupportedError
 from glassformer.core.mask import Mask
 from glassformer.core.pattern import Blocks

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.core.config import NormConfig
+from glassformer.core.norm_config import NormConfig
 from glassformer.parts.part import Matrix, Part
 
 

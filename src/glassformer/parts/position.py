@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.core.config import PositionConfig
 from glassformer.core.places import Places
+from glassformer.core.position_config import PositionConfig
 from glassformer.parts.part import Matrix, Part
 
 

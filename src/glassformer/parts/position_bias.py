@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.core.config import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
 from glassformer.core.places import Places
+from glassformer.core.position_config import AlibiConfig, PositionBiasConfig, RelativeBiasConfig
 from glassformer.parts.part import Matrix, Part
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.core.config import LinearScaling, Llama3Scaling, RotaryConfig, YarnScaling
+from glassformer.core.position_config import LinearScaling, Llama3Scaling, RotaryConfig, YarnScaling
 from glassformer.parts.position import frequencies
 
 Angles = tuple[Float[Tensor, "batch 1 length pairs"], Float[Tensor, "batch 1 length pairs"]]
