@@ -165,6 +165,11 @@ def test_options_are_settings(reverse_run: Path) -> None:
         ("model.attention=3", "set model.attention.KEY"),
         ("model.attention.scale=big", "model.attention.scale is 'big'"),
         ("model.attention.kernel=fast", "unknown kernel 'fast' of softmax attention; known: auto, blocks, reference"),
+        (
+            "model.attention.kernel=windowed",
+            "layer 0: attention.kernel=windowed cannot do this: it is for a window and no other restriction "
+            "(attention.window=64); use attention.kernel=auto",
+        ),
         ("model.kind=decoder", "the task reverse trains a model of kind encoder_decoder, but model.kind is decoder"),
         ("model.max_positions=5", "the data has rows of 21 tokens, but model.max_positions is 5"),
     ],

@@ -128,7 +128,7 @@ def test_o04_and_o15_padding_and_cached_queries_are_refused_by_name_and_right_by
     q, k, v = inputs(64)
     mask = Mask(causal=True, patterns=(PATTERNS["bigbird"],))
     whole = attend(q, k, v, mask=mask, kernel="blocks")
-    with pytest.raises(UnsupportedError, match=r"kernel=blocks cannot do this: it is for one pattern.*kernel=auto"):
+    with pytest.raises(UnsupportedError, match=r"kernel=blocks cannot do this: it is for whole rows.*kernel=auto"):
         attend(q[:, :, 20:], k, v, mask=mask, kernel="blocks")
     torch.testing.assert_close(attend(q[:, :, 20:], k, v, mask=mask), whole[:, :, 20:], atol=1e-10, rtol=1e-10)
     places = Places.from_lengths([64, 0])

@@ -73,5 +73,6 @@ def test_the_last_kernel_of_a_type_is_its_equation(of):
     assert last.name == "reference"
     for name in SIGHTS:
         assert last.gains(sight(name))
-        assert last.refuses(sight(name), soft_cap=False, bias=False) is None
+        assert last.never(sight(name).mask, soft_cap=False, bias=False) is None
+        assert last.refuses(sight(name)) is None
     assert {structure.value for structure in Structure} == {sight(name).structure.value for name in SIGHTS}

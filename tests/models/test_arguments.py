@@ -5,6 +5,7 @@ import pytest
 from glassformer.core.config import HeadConfig
 from glassformer.core.errors import ConfigError
 from glassformer.models.arguments import ModelArguments
+from glassformer.models.brief import Brief
 
 
 def test_arguments_spell_out_the_whole_architecture():
@@ -108,3 +109,23 @@ def test_arguments_come_from_text():
     assert (arguments.attention.scale, arguments.attention.window) == ("none", 3)
     with pytest.raises(ConfigError, match=r"^model.attention.windw is not a setting; did you mean 'window'"):
         ModelArguments.parse({"attention": {"windw": "3"}}, "model")
+
+
+@pytest.mark.parametrize("near", [{"window": 8, "kernel": "windowed"}, {"pattern": {"block": 4}, "kernel": "blocks"}])
+@pytest.mark.parametrize("layers", [None, (1,), ()])
+def test_sparse_kernel_is_that_of_the_layers_with_a_window_or_a_pattern(near, layers):
+    """What looks at the encoder has neither, and takes what "auto" takes; said briefly again it is the same."""
+    arguments = ModelArguments.parse({"n_layers": 2, "attention": {**near, "window_layers": layers}})
+    config = arguments.resolve(9)
+    names = [near["kernel"] if layers is None or layer in layers else "auto" for layer in range(2)]
+    for stack in (config.encoder, config.decoder):
+        assert [block.attention.kernel for block in stack.blocks] == names
+    assert {block.cross_attention.kernel for block in config.decoder.blocks} == {"auto"}
+    assert Brief.of(config).resolve() == config
+
+
+def test_other_kernels_are_those_of_every_attention():
+    config = ModelArguments.parse({"attention": {"window": 8, "window_layers": (1,), "kernel": "reference"}}).resolve(9)
+    for block in config.decoder.blocks:
+        assert (block.attention.kernel, block.cross_attention.kernel) == ("reference", "reference")
+    assert Brief.of(config).resolve() == config

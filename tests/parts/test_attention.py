@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.core.attention_config import AttentionConfig
+from glassformer.core.attention_config import AttentionConfig, PatternConfig
 from glassformer.core.call import Call
 from glassformer.core.errors import ConfigError
 from glassformer.core.mask import Mask
@@ -111,3 +111,21 @@ def test_offsets_are_there_as_asked():
 def test_unknown_kernel_is_refused_when_the_part_is_made():
     with pytest.raises(ConfigError, match="unknown kernel 'flash' of softmax attention"):
         Attention(AttentionConfig(n_heads=1, n_kv_heads=1, d_head=4, kernel="flash"), 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "how", "message"),
+    [
+        ({"kernel": "windowed"}, {}, r"^attention\.kernel=windowed cannot do this: it is for a window and no other"),
+        ({"kernel": "windowed", "window": 3, "pattern": PatternConfig()}, {}, "it is for a window and no other"),
+        ({"kernel": "windowed", "window": 3}, {"biased": True}, "it adds no bias of positions"),
+        ({"kernel": "blocks", "window": 3}, {}, r"it is for one pattern.*attention\.pattern\.block=64"),
+        ({"kernel": "blocks", "pattern": PatternConfig()}, {"biased": True}, "it adds no bias of positions"),
+        ({"kernel": "windowed"}, {"cross": True}, r"^cross_attention\.kernel=.* use cross_attention\.kernel=auto"),
+        ({"kernel": "sdpa", "soft_cap": 2.0}, {}, r"no soft cap; use attention\.kernel=auto"),
+        ({"kernel": "chunked", "type": "linear"}, {"biased": True}, "neither a bias of positions"),
+    ],
+)
+def test_kernel_that_could_do_no_rows_at_all_is_refused_when_the_part_is_made(settings, how, message):
+    with pytest.raises(ConfigError, match=message):
+        Attention(AttentionConfig(n_heads=1, n_kv_heads=1, d_head=4, **settings), 4, **how)

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from glassformer.core.errors import ConfigError
 from glassformer.core.places import Places
+from glassformer.parts.stack import Stack
 
 MODES = ["train", "eval", "no_grad", "inference"]
 
@@ -69,3 +71,14 @@ def test_non_contiguous_tokens_and_places_are_fine(tiny):
         expected = model(wide[::2, :5].contiguous(), places=Places(turned.position.clone(), turned.segment.clone()))
         assert torch.equal(model(wide[::2, :5], places=turned), expected)
         assert torch.equal(model(wide.T.contiguous().T[::2, :5], places=turned), expected)
+
+
+def test_layer_whose_kernel_could_do_nothing_is_named(tiny):
+    """A bias of positions is the stack's, so only the stack knows; the second layer has no window."""
+    with pytest.raises(ConfigError, match=r"^layer 0: attention\.kernel=windowed cannot do this: it adds no bias"):
+        tiny(positions="alibi", attention={"window": 3, "kernel": "windowed"})
+    config = tiny(attention={"window": 3, "kernel": "windowed"}).config.decoder
+    first, second = config.blocks
+    wide = second.model_copy(update={"attention": second.attention.model_copy(update={"window": None})})
+    with pytest.raises(ConfigError, match=r"^layer 1: attention\.kernel=windowed cannot do this: it is for a window"):
+        Stack(config.model_copy(update={"blocks": (first, wide)}))

@@ -52,7 +52,8 @@ class AttentionConfig(Config):
         soft_cap: Largest size c of a score: c tanh(s / c), before the bias; None = unlimited.
         window: A query sees the keys fewer than this many positions away, itself included; None = all.
         pattern: Which blocks of keys it sees; None = all.
-        kernel: HOW it is computed; never changes a result. "auto" takes the first that can.
+        kernel: HOW it is computed; never changes a result. "auto" takes the first that can and gains by it; one that is
+            named is taken for all rows that it can compute.
     """
 
     type: Literal["softmax", "shaw", "linear"] = "softmax"

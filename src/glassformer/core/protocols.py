@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.core.call import Sight
+from glassformer.core.mask import Mask
 
 
 @runtime_checkable
@@ -80,8 +81,12 @@ class AttentionKernel(Protocol):
     @property
     def name(self) -> str: ...
 
-    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
-        """Return why this kernel cannot compute such an attention, or None; what the host knows decides, no tensor."""
+    def never(self, mask: Mask, *, soft_cap: bool, bias: bool) -> str | None:
+        """Return why it computes no attention under such a rule, whatever the rows are, and the way out; or None."""
+        ...
+
+    def refuses(self, sight: Sight) -> str | None:
+        """Return why it cannot compute these rows, under a rule that it can; what the host knows decides, no tensor."""
         ...
 
     def gains(self, sight: Sight) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.call import Sight
-from glassformer.core.mask import Structure
+from glassformer.core.mask import Mask, Structure
 from glassformer.core.pattern import Blocks
 from glassformer.kernels.chunks import attend_chunks
 
@@ -42,11 +42,17 @@ class BlocksKernel:
 
     name = "blocks"
 
-    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
-        """It needs one pattern, rows without padding, and nothing added to the scores."""
-        if sight.structure is not Structure.BLOCKS:
-            return "it is for one pattern of blocks over whole rows without a window, padding, packing or cache"
+    def never(self, mask: Mask, *, soft_cap: bool, bias: bool) -> str | None:
+        """It needs one pattern, and nothing added to the scores."""
+        if len(mask.patterns) != 1 or mask.allow is not None:
+            return "it is for one pattern of blocks and no other restriction (attention.pattern.block=64)"
         return "it adds no bias of positions to the scores" if bias else None
+
+    def refuses(self, sight: Sight) -> str | None:
+        """It needs rows without padding, and no window that hides something."""
+        if sight.structure is Structure.BLOCKS:
+            return None
+        return "it is for whole rows without a window, padding, packing or cache"
 
     def gains(self, sight: Sight) -> bool:
         """It is faster where most blocks are hidden, the text is long and blocks are not tiny."""

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.call import Sight
+from glassformer.core.mask import Mask
 from glassformer.kernels.reference import as_written, for_each_query_head, mix
 
 
@@ -43,10 +44,12 @@ class LinearReference:
 
     name = "reference"
 
-    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
+    def never(self, mask: Mask, *, soft_cap: bool, bias: bool) -> str | None:
         """Nothing is added to its scores, and they are not bent."""
-        if soft_cap or bias:
-            return "linear attention has neither a bias of positions nor a soft cap"
+        return "linear attention has neither a bias of positions nor a soft cap" if soft_cap or bias else None
+
+    def refuses(self, sight: Sight) -> str | None:
+        """It takes all rows."""
         return None
 
     def gains(self, sight: Sight) -> bool:

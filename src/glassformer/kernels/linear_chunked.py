@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.call import Sight
-from glassformer.core.mask import Structure
+from glassformer.core.mask import Mask, Structure
 from glassformer.core.places import Places
 from glassformer.core.recurrent import State
-from glassformer.kernels.linear import feature
+from glassformer.kernels.linear import LinearReference, feature
 from glassformer.kernels.reference import as_written
 
 CHUNK = 64
@@ -32,10 +32,12 @@ class LinearChunked:
 
     name = "chunked"
 
-    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
+    def never(self, mask: Mask, *, soft_cap: bool, bias: bool) -> str | None:
+        """Nothing is added to its scores, and they are not bent."""
+        return LinearReference().never(mask, soft_cap=soft_cap, bias=bias)
+
+    def refuses(self, sight: Sight) -> str | None:
         """It needs a mask that hides nothing but padding and what comes later."""
-        if soft_cap or bias:
-            return "linear attention has neither a bias of positions nor a soft cap"
         if sight.structure in (Structure.FULL, Structure.CAUSAL) or sight.by_rows:
             return None
         return "its sums run over whole rows, and here a row may hold several texts, or the mask hides more than that"

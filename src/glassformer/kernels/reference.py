@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.call import Sight
+from glassformer.core.mask import Mask
 
 
 def attention_scores(
@@ -91,8 +92,12 @@ class ReferenceKernel:
 
     name = "reference"
 
-    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
+    def never(self, mask: Mask, *, soft_cap: bool, bias: bool) -> str | None:
         """It computes everything."""
+        return None
+
+    def refuses(self, sight: Sight) -> str | None:
+        """It takes all rows."""
         return None
 
     def gains(self, sight: Sight) -> bool:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.call import Sight
-from glassformer.core.mask import Structure
+from glassformer.core.mask import Mask, Structure
 
 
 class SdpaKernel:
@@ -16,9 +16,13 @@ class SdpaKernel:
 
     name = "sdpa"
 
-    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
+    def never(self, mask: Mask, *, soft_cap: bool, bias: bool) -> str | None:
         """It has no soft cap."""
         return "torch's fused kernel has no soft cap" if soft_cap else None
+
+    def refuses(self, sight: Sight) -> str | None:
+        """It takes all rows."""
+        return None
 
     def gains(self, sight: Sight) -> bool:
         """It never costs more than the equation."""

@@ -32,11 +32,17 @@ class WindowedKernel:
 
     name = "windowed"
 
-    def refuses(self, sight: Sight, *, soft_cap: bool, bias: bool) -> str | None:
-        """It needs a window, rows without padding, and nothing added to the scores."""
-        if sight.structure is not Structure.WINDOWED:
-            return "it is for a window, shorter than the text, over whole rows without padding, packing or cache"
+    def never(self, mask: Mask, *, soft_cap: bool, bias: bool) -> str | None:
+        """It needs a window and no other rule, and nothing added to the scores."""
+        if mask.window is None or mask.patterns or mask.allow is not None:
+            return "it is for a window and no other restriction (attention.window=64)"
         return "it adds no bias of positions to the scores" if bias else None
+
+    def refuses(self, sight: Sight) -> str | None:
+        """It needs rows without padding that are longer than the window."""
+        if sight.structure is Structure.WINDOWED:
+            return None
+        return "it is for texts longer than the window, in whole rows without padding, packing or cache"
 
     def gains(self, sight: Sight) -> bool:
         """It is faster on texts that are much longer than what a query sees."""

@@ -28,6 +28,7 @@ from glassformer.core.position_config import (
     RotaryConfig,
 )
 from glassformer.core.settings import Config
+from glassformer.kernels.registry import SPARSE
 
 
 class AttentionArguments(Config):
@@ -45,7 +46,7 @@ class AttentionArguments(Config):
         pattern: Which blocks of keys a query sees; None = all.
         max_distance: Of type "shaw": from here on all distances are one.
         soft_cap: Largest size of a score.
-        kernel: How it is computed.
+        kernel: How it is computed; what is for a window or a pattern only, in the attentions that have one.
     """
 
     type: Literal["softmax", "shaw", "linear"] = "softmax"
@@ -288,13 +289,13 @@ class ModelArguments(Config):
     def _attention(self, layer: int, *, cross: bool) -> AttentionConfig:
         """Cross-attention has neither rotation nor window: distances between two different texts mean nothing."""
         chosen = self.attention
-        near = chosen.window_layers is None or layer in chosen.window_layers
+        own = not cross and (chosen.window_layers is None or layer in chosen.window_layers)
         shaw = chosen.type == "shaw"
         return AttentionConfig(
             type="softmax" if shaw and cross else chosen.type,
             max_distance=None if cross else chosen.max_distance,
             soft_cap=chosen.soft_cap,
-            pattern=chosen.pattern if near and not cross else None,
+            pattern=chosen.pattern if own else None,
             n_heads=self.n_heads,
             n_kv_heads=self.n_kv_heads or self.n_heads,
             d_head=self.d_head or self.d_model // self.n_heads,
@@ -304,6 +305,6 @@ class ModelArguments(Config):
             dropout=chosen.dropout,
             rotary=self.rotary if self.positions == "rotary" and not cross else None,
             qk_norm=self._norm if chosen.qk_norm else None,
-            window=chosen.window if near and not cross else None,
-            kernel=chosen.kernel,
+            window=chosen.window if own else None,
+            kernel=chosen.kernel if own or chosen.kernel not in SPARSE else "auto",
         )

@@ -127,7 +127,7 @@ def _attention(blocks: tuple[BlockConfig, ...]) -> AttentionArguments:
         dropout=first.dropout,
         window=blocks[near[0]].attention.window if near else None,
         window_layers=None if len(near) in (0, len(blocks)) else near,
-        kernel=first.kernel,
+        kernel=blocks[near[0]].attention.kernel if near else first.kernel,
     )
 
 

@@ -32,7 +32,7 @@ class Transformer(nn.Module):
         generator: Source of randomness of the initial values; torch's global one when None.
 
     Raises:
-        ConfigError: A kernel's name is unknown.
+        ConfigError: A layer's kernel is unknown or can compute no such attention.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762.
     """

@@ -20,7 +20,7 @@ from glassformer.kernels.attend import score_factor
 from glassformer.kernels.linear import linear_scores, linear_weights
 from glassformer.kernels.linear_chunked import carry_on
 from glassformer.kernels.reference import attention_scores, attention_weights, mix
-from glassformer.kernels.registry import choose_kernel, known_kernel
+from glassformer.kernels.registry import choose_kernel, refuse_idle
 from glassformer.parts.distances import Distances
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Matrix, Part, linear_matrices
@@ -43,9 +43,10 @@ class Attention(Part):
         config: Heads, scale, offsets, dropout, rotary, norms of q and k, window, kernel.
         d_model: Width of the residual stream, D.
         cross: Whether keys and values come from a memory.
+        biased: Whether the stack adds something to the scores, by distance.
 
     Raises:
-        ConfigError: The kernel's name is unknown.
+        ConfigError: The kernel's name is unknown, or it cannot compute such an attention, whatever the rows are.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2; grouped heads: Ainslie et al. 2023,
     arXiv:2305.13245; norms of q and k: Henry et al. 2020, arXiv:2010.04245 (here learned, as in Qwen 3).
@@ -61,12 +62,13 @@ class Attention(Part):
         "output": "B T D",
     }
 
-    def __init__(self, config: AttentionConfig, d_model: int, *, cross: bool = False) -> None:
+    def __init__(self, config: AttentionConfig, d_model: int, *, cross: bool = False, biased: bool = False) -> None:
         super().__init__()
-        known_kernel(config.kernel, config.type)
         self.config = config
         pattern = config.pattern
         self.mask = Mask(window=config.window, patterns=() if pattern is None else (blocks_of(pattern),))
+        at, capped = "cross_attention" if cross else "attention", config.soft_cap is not None
+        refuse_idle(config.kernel, self.mask, of=config.type, soft_cap=capped, bias=biased, at=at)
         self.scale = score_factor(config.scale, config.d_head)
         self.cross = cross
         q_size, kv_size = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
@@ -199,7 +201,7 @@ class Attention(Part):
                 mixed = mix(weights, v)
                 return mixed if distances is None else mixed + distances.values(weights, sight).to(mixed.dtype)
         capped = config.soft_cap is not None
-        kernel = choose_kernel(config.kernel, sight, of=config.type, soft_cap=capped, bias=bias is not None)
+        kernel = choose_kernel(config.kernel, sight, of=config.type, soft_cap=capped, bias=bias is not None, must=False)
         return kernel.attend(q, k, v, sight, bias=bias, scale=self.scale, soft_cap=config.soft_cap, dropout=dropout)
 
     def _weights(self, q: Tensor, k: Tensor, bias: Tensor | None, sight: Sight, call: Call) -> Tensor:

@@ -28,6 +28,7 @@ class Block(Part):
     Args:
         config: The sublayers and how they are joined.
         d_model: Width of the residual stream, D.
+        biased: Whether the stack adds something to the scores of self-attention, by distance.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; pre-norm: Xiong et al. 2020, arXiv:2002.04745;
     parallel: Chowdhery et al. 2022, arXiv:2204.02311, section 2.
@@ -35,12 +36,12 @@ class Block(Part):
 
     notes = {"residual": "B T D"}  # noqa: RUF012
 
-    def __init__(self, config: BlockConfig, d_model: int) -> None:
+    def __init__(self, config: BlockConfig, d_model: int, *, biased: bool = False) -> None:
         super().__init__()
         self.config = config
         self.pre = config.norm_place == "pre"
         self.residual, self.dropout = config.residual, config.dropout
-        self.attention = Attention(config.attention, d_model)
+        self.attention = Attention(config.attention, d_model, biased=biased)
         self.attention_norm = build_norm(config.norm, d_model)
         self.cross_attention: Attention | None = None
         self.cross_attention_norm: Part | None = None

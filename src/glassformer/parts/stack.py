@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from glassformer.core.cache import KVCache, LayerShape
 from glassformer.core.call import Call, Memory
 from glassformer.core.config import StackConfig
+from glassformer.core.errors import ConfigError
 from glassformer.core.mask import Mask
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
@@ -29,6 +30,9 @@ class Stack(Part):
     Args:
         config: The input, every block, the final norm, and whether a token sees what stands after it.
 
+    Raises:
+        ConfigError: A layer's kernel is unknown or can compute no such attention; the message names the layer.
+
     Source: Vaswani et al. 2017, arXiv:1706.03762, figure 1.
     """
 
@@ -40,7 +44,12 @@ class Stack(Part):
         self.mask = Mask(causal=config.causal)
         d_model = config.input.d_model
         self.input = Input(config.input)
-        self.blocks = nn.ModuleList(Block(block, d_model) for block in config.blocks)
+        self.blocks = nn.ModuleList()
+        for layer, block in enumerate(config.blocks):
+            try:
+                self.blocks.append(Block(block, d_model, biased=config.position_bias is not None))
+            except ConfigError as error:
+                raise ConfigError(f"layer {layer}: {error}") from error
         self.final_norm = build_norm(config.final_norm, d_model) if config.final_norm else None
         n_heads = config.blocks[0].attention.n_heads
         self.position_bias = (
