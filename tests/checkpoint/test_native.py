@@ -113,6 +113,20 @@ def test_file_that_does_not_fit_its_own_config_is_refused(tiny, tmp_path):
     assert json.loads(metadata["config"])["decoder"]["causal"] is True
 
 
+def test_config_that_was_changed_is_refused_though_the_weights_fit(tiny, tmp_path):
+    file = tmp_path / "model.safetensors"
+    save_model(tiny(), file)
+    tensors, metadata = read_tensors(file)
+    changed = metadata | {"config": metadata["config"].replace('"type":"softmax"', '"type":"linear"')}
+    assert changed != metadata
+    save_tensors(file, tensors, changed)
+    with pytest.raises(CheckpointError, match=r"is not the one it was saved with.* takes the checksum out"):
+        load_model(file)
+    del changed["checksum"]  # as earlier releases saved it
+    save_tensors(file, tensors, changed)
+    assert load_model(file).config.decoder.blocks[0].attention.type == "linear"
+
+
 def test_o25_a_save_that_fails_leaves_the_old_model(tiny, tmp_path, monkeypatch):
     model = tiny()
     save_model(model, tmp_path / "model.safetensors")

@@ -8,7 +8,9 @@ import pytest
 import torch
 import yaml
 
+from glassformer.core.attention_config import PatternConfig
 from glassformer.core.errors import ConfigError
+from glassformer.core.position_config import LinearScaling
 from glassformer.models.transformer import Transformer
 from glassformer.training.objective import objective
 from glassformer.training.recipe import (
@@ -151,6 +153,22 @@ def test_edit_of_one_inner_setting_keeps_its_neighbours():
         after = load_recipe(name, ["model.init.embedding.std=0.03"]).model.init.embedding
         assert after == before.model_copy(update={"std": 0.03})
         assert load_recipe(name, ["model.attention.window=5"]).model.attention.window == 5
+
+
+def test_list_is_said_in_brackets_as_in_the_file():
+    recipe = load_recipe("reverse", ["model.attention.window_layers=[0, 2]", "training.betas=[0.8,0.9]"])
+    assert (recipe.model.attention.window_layers, recipe.training.betas) == ((0, 2), (0.8, 0.9))
+    with pytest.raises(ConfigError, match=r"model\.attention\.window_layers is '\[0'"):
+        load_recipe("reverse", ["model.attention.window_layers=[0"])
+
+
+def test_setting_inside_of_what_is_none_is_the_first_one():
+    """A run folder's recipe says none of what is not there."""
+    settings = {"task": {"name": "reverse"}, "model": {"attention": {"pattern": "null"}, "rotary": {"scaling": "none"}}}
+    edits = ["model.attention.pattern.block=4", "model.rotary.scaling.kind=linear", "model.rotary.scaling.factor=2"]
+    model = make_recipe(settings, edits).model
+    assert model.attention.pattern == PatternConfig(block=4)
+    assert model.rotary.scaling == LinearScaling(factor=2.0)
 
 
 def test_edits_do_not_reach_back_into_the_settings_they_edit():

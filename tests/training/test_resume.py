@@ -447,13 +447,24 @@ def test_resume_keeps_the_vocabulary_and_warns_when_the_text_has_changed(text, t
 def test_resume_of_a_state_of_another_model_changes_nothing(text, tmp_path):
     out = tmp_path / "run"
     train(text_model(text), out, [interrupt_after(6)])
-    content = yaml.safe_load((out / "config.yaml").read_text())
-    content["model"] |= {"d_model": 32}
-    (out / "config.yaml").write_text(yaml.safe_dump(content))
-    before = (out / "trainer" / "last.safetensors").read_bytes()
-    with pytest.raises(CheckpointError, match=r"has shape \(\d+, 16\), the model needs \(\d+, 32\)"):
-        resume(out)
-    assert (out / "trainer" / "last.safetensors").read_bytes() == before
+    file, whole = out / "trainer" / "last.safetensors", (out / "config.yaml").read_text()
+    before = file.read_bytes()
+    tensors, metadata = read_tensors(file)
+
+    def refused(settings: dict[str, Any], message: str) -> None:
+        content = yaml.safe_load(whole)
+        content["model"] |= settings
+        (out / "config.yaml").write_text(yaml.safe_dump(content))
+        with pytest.raises(CheckpointError, match=message):
+            resume(out)
+
+    refused({"d_model": 32}, r"another model than .* config\.yaml.*\n  decoder\.input\.d_model is 32, and was 16\n")
+    refused({"positions": "alibi"}, r"  decoder\.position_bias is alibi, and was none\nput those settings back")
+    refused({"attention": {"window": 2}}, r"  decoder\.blocks\.\*\.attention\.window is 2, and was none\n")
+    assert file.read_bytes() == before
+    del metadata["config"]  # as an earlier release saved it
+    save_tensors(file, tensors, metadata)
+    refused({"d_model": 32}, r"has shape \(\d+, 16\), the model needs \(\d+, 32\)")
 
 
 def test_a_state_is_read_without_running_anything(text, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from checkpoint.folders import BERT, bert_folder, edited, gpt2_folder, llama_folder, roberta_folder, t5_folder
@@ -19,6 +20,7 @@ from glassformer.checkpoint.verify import verify
 from glassformer.core.errors import CheckpointError, ConfigError
 from glassformer.text.build import byte_tokenizer
 from glassformer.training import run
+from glassformer.training.recipe import load_recipe
 from glassformer.training.run import resume, train
 from glassformer.training.start import started_from
 
@@ -134,12 +136,70 @@ def test_architecture_stays_that_of_the_checkpoint(learned, tmp_path):
     for edit in ("model.d_model=32", "model.preset=tiny", "model.attention.bias=false", " model.n_layers = 3"):
         with pytest.raises(ConfigError, match=r"^model\.\S+ cannot be set together with --from: the architecture is"):
             started_from(recipe, str(learned), [edit])
+    for edit in ("type=linear", "type=shaw", "qk_norm=true", "soft_cap=2", "scale=none", "max_distance=4", "windows=3"):
+        with pytest.raises(ConfigError, match=r"^model\.attention\.\S+ cannot be set together with --from"):
+            started_from(recipe, str(learned), [f"model.attention.{edit}"])
+    for edit in ("positions=alibi", "n_kv_heads=1", "rotary.theta=99", "causal=false"):
+        with pytest.raises(
+            ConfigError,
+            match=r"^model\.\S+ cannot be set .*For another architecture train a new model, without --from$",
+        ):
+            started_from(recipe, str(learned), [f"model.{edit}"])
     edits = ["model.dropout=0.25", "model.attention.dropout=0.5", "model.attention.kernel=reference"]
     changed = started_from(recipe, str(learned), edits).model
     assert (changed.dropout, changed.attention.dropout, changed.attention.kernel) == (0.25, 0.5, "reference")
     assert started_from(recipe, str(learned)).model.dropout == 0.0
     with pytest.raises(ConfigError, match=r"model\.dropout is 'much'"):
         started_from(recipe, str(learned), ["model.dropout=much"])
+
+
+def test_attention_may_see_less_than_it_did(learned, tmp_path):
+    """A window where there was none, then a narrower one; not a wider one, nor none, nor another pattern."""
+    recipe, first, second = text_recipe(tmp_path), tmp_path / "first", tmp_path / "second"
+    near = ["model.attention.window=5", "model.attention.pattern.block=4", "model.attention.window_layers=[0]"]
+    with pytest.raises(ConfigError, match=r"layer 0: attention\.kernel=windowed cannot do this: it is for a window"):
+        train(started_from(recipe, str(learned), [*near, "model.attention.kernel=windowed"]), first)
+    train(started_from(recipe, str(learned), near), first)
+    assert load(first).model.config.decoder.blocks[0].attention.window == 5
+    assert load(first).model.config.decoder.blocks[1].attention.window is None
+    train(started_from(recipe, str(first), ["model.attention.window=3", "training.max_steps=1"]), second)
+    assert load(second).model.config.decoder.blocks[0].attention.window == 3
+    for edit, said in (
+        ("window=6", r"window is 6, and was 5"),
+        ("window=none", r"window is none, and was 5"),
+        ("pattern.block=2", r"pattern\.block is 2, and was 4"),
+        ("pattern=none", r"pattern is none, and was set"),
+    ):
+        message = rf"weights of {first} would mean something else .*\n  decoder\.blocks\.\*\.attention\.{said}\n"
+        with pytest.raises(ConfigError, match=message):
+            train(started_from(recipe, str(first), [f"model.attention.{edit}"]), tmp_path / "third")
+    assert not (tmp_path / "third").exists()
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "said"),
+    [
+        ("attention", "type", "linear", r"decoder\.blocks\.\*\.attention\.type is linear, and was softmax"),
+        ("attention", "scale", "d_k", r"decoder\.blocks\.\*\.attention\.scale is d_k, and was sqrt"),
+        (None, "positions", "alibi", r"decoder\.position_bias is alibi, and was none"),
+        (None, "n_kv_heads", "1", r"decoder\.blocks\.\*\.attention\.n_kv_heads is 1, and was 2"),
+    ],
+)
+def test_recipe_of_a_run_that_was_begun_from_another_is_not_bent_by_hand(learned, tmp_path, section, key, value, said):
+    """Its config.yaml names the checkpoint; tensors of the same shapes would fit, and answer noise."""
+    recipe, run_folder = text_recipe(tmp_path), tmp_path / "run"
+    train(started_from(recipe, str(learned), ["training.max_steps=1"]), run_folder)
+    content = yaml.safe_load((run_folder / "config.yaml").read_text())
+    (content["model"] if section is None else content["model"][section])[key] = value
+    bent = tmp_path / "bent.yaml"
+    bent.write_text(yaml.safe_dump(content))
+    message = rf"weights of {learned} would mean something else in this model:\n  (?s:.*){said}"
+    with pytest.raises(ConfigError, match=message):
+        train(load_recipe(bent), tmp_path / "again")
+    path = f"model.{section}.{key}" if section else f"model.{key}"
+    with pytest.raises(ConfigError, match=message):
+        train(load_recipe(run_folder / "config.yaml", [f"{path}={value}"]), tmp_path / "again")
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize("edit", ["task.tokenizer=word", "task.min_count=2", "task.vocab_size=300"])

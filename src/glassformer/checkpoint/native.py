@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 
 import torch
@@ -24,19 +25,26 @@ def save_model(model: Transformer, path: Path) -> None:
     Raises:
         CheckpointError: The disk is full or the folder cannot be written.
     """
-    save_tensors(path, weights_of(model), {"format": FORMAT, "config": model.config.model_dump_json()})
+    config = model.config.model_dump_json()
+    save_tensors(path, weights_of(model), {"format": FORMAT, "config": config, "checksum": _checksum(config)})
 
 
 def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer:
     """Return the model of a file, or of the model file in a folder, in eval mode.
 
     Raises:
-        CheckpointError: There is none, it is damaged, of another format, or does not fit its own config.
+        CheckpointError: There is none, it is damaged, of another format, or does not fit its own config; or its config
+            was changed.
     """
     file = path / MODEL_FILE if path.is_dir() else path
     tensors, metadata = read_tensors(file)
     if metadata.get("format") != FORMAT:
         raise CheckpointError(f"{file} was not written by glassformer (its format is {metadata.get('format')!r})")
+    if metadata.get("checksum", "") not in ("", _checksum(metadata.get("config", ""))):
+        raise CheckpointError(
+            f"the config in {file} is not the one it was saved with, and in any model but their own weights answer "
+            "noise: copy the file anew (who knows better takes the checksum out of its metadata)"
+        )
     try:
         config = TransformerConfig.parse(json.loads(metadata["config"]))
     except (ConfigError, KeyError, json.JSONDecodeError) as error:
@@ -46,3 +54,7 @@ def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer
     model.to_empty(device=device)
     load_weights(model, tensors, str(file))
     return model.eval()
+
+
+def _checksum(config: str) -> str:
+    return f"{zlib.crc32(config.encode()):08x}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -106,7 +107,7 @@ def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recip
             )
         if keys[0] not in SECTIONS:
             raise ConfigError(f"{path} does not start with a section of a recipe{did_you_mean(keys[0], SECTIONS)}")
-        _put(merged, keys, value, path)
+        _put(merged, keys, _list_or_text(value), path)
     model = dict(merged["model"])
     name = model.pop("preset", None)
     base = ModelArguments() if name is None else preset(str(name))
@@ -164,13 +165,24 @@ def _missing(name: str, needs: Mapping[str, str], recipe: Recipe, edits: Sequenc
     return None
 
 
+def _list_or_text(value: str) -> Any:
+    """What is in brackets is a list, as in the file: [0, 2]."""
+    if not value.strip().startswith("["):
+        return value
+    with suppress(yaml.YAMLError):
+        return yaml.load(value, Loader=yaml.BaseLoader)
+    return value
+
+
 def _put(settings: dict[str, Any], keys: Sequence[str], value: Any, path: str) -> None:
     place = settings
     for key in keys[:-1]:
         inner = place.get(key)
-        if inner is not None and not isinstance(inner, dict):
+        if inner in (None, "none", "null"):
+            inner = {}
+        if not isinstance(inner, dict):
             raise ConfigError(f"{path}: {key} is a value and has no settings inside")
-        place[key] = dict(inner or {})
+        place[key] = dict(inner)
         place = place[key]
     place[keys[-1]] = value
 

@@ -15,6 +15,7 @@ from glassformer.core.config import HeadConfig, TransformConfig
 from glassformer.core.errors import ConfigError
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.brief import Brief
+from glassformer.models.meaning import other_meaning
 from glassformer.models.transformer import Transformer
 from glassformer.training.recipe import Recipe, load_recipe, make_recipe
 
@@ -26,8 +27,14 @@ CHANGEABLE = (
     "pooling",
     "attention.dropout",
     "attention.kernel",
+    "attention.window",
+    "attention.window_layers",
+    "attention.pattern",
 )
-"""Settings of a model that change no parameter of it."""
+"""Settings of a model that change no parameter of it, and none's meaning: attention may see less than it did."""
+
+HEADS = ("head", "vocab_size", "share_embeddings")
+"""What a task decides: the head, and how many tokens there are."""
 
 VOCABULARY = ("task.tokenizer", "task.vocab_size", "task.min_count")
 """Settings of tasks that make a new vocabulary."""
@@ -49,10 +56,11 @@ def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Re
     recipe = load_recipe(name, [edit for edit in edits if edit not in own])
     for edit in own:
         key = edit.partition("=")[0].strip().removeprefix("model.")
-        if key not in CHANGEABLE:
+        if not any(key == free or key.startswith(f"{free}.") for free in CHANGEABLE):
             raise ConfigError(
-                f"model.{key} cannot be set together with --from: the architecture is that of {source}; of it only "
-                f"{', '.join(CHANGEABLE)} can be chosen"
+                f"model.{key} cannot be set together with --from: the architecture is that of {source}, and its "
+                f"weights mean nothing in another; of it only {', '.join(CHANGEABLE)} can be chosen. For another "
+                "architecture train a new model, without --from"
             )
     for edit in edits:
         key = edit.partition("=")[0].strip()
@@ -82,12 +90,21 @@ def take_over(model: Transformer, start: Loaded) -> list[str]:
     """Copy a checkpoint's parameters into a new model; return which parameters it has none for.
 
     Those are a head's, where the task asks for another one: for other labels, or of another build. Rows of a table that
-    the vocabulary does not use are left behind.
+    the vocabulary does not use are left behind. Attention may see less than it did.
 
     Args:
         model: Made for the task.
         start: The checkpoint; its vocabulary is cut to that of its tokenizer.
+
+    Raises:
+        ConfigError: Its parameters would mean something else in the model.
     """
+    differing = other_meaning(start.model.config, model.config, HEADS, narrower=True)
+    if differing:
+        raise ConfigError(
+            f"the weights of {start.source} would mean something else in this model:\n  {differing}\n"
+            "leave these settings as they are there, or train a new model without --from"
+        )
     if start.tokenizer.vocab_size < start.model.config.output_stack.input.vocab_size:
         start.model.resize_vocabulary(start.tokenizer.vocab_size)
     theirs, targets = weights_of(start.model), dict(model.state_dict())

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from glassformer.checkpoint.tensors import read_metadata, read_tensors, save_tensors
 from glassformer.checkpoint.weights import load_weights, weights_of
+from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import CheckpointError
+from glassformer.models.meaning import other_meaning
 from glassformer.training.progress import Progress
 from glassformer.training.trainer import Trainer
 
@@ -54,6 +56,7 @@ def save_state(trainer: Trainer, folder: Path) -> Path:
         "optimizer": json.dumps(numbers),
         "scaler": json.dumps(trainer.scaler.state_dict()),
         "averaged": json.dumps(trainer.average.count),
+        "config": trainer.model.config.model_dump_json(),
         **_circumstances(trainer),
     }
     save_tensors(folder / NEW, tensors, metadata)
@@ -104,6 +107,14 @@ def _move_up(folder: Path) -> Path:
 
 
 def _restore(trainer: Trainer, tensors: dict[str, Tensor], metadata: dict[str, str], file: Path) -> None:
+    if "config" in metadata:  # states of earlier releases do not say what model they are of
+        learned = TransformerConfig.parse(json.loads(metadata["config"]))
+        differing = other_meaning(learned, trainer.model.config)
+        if differing:
+            raise CheckpointError(
+                f"{file} is of another model than the one that the run's config.yaml now asks for:\n  {differing}\n"
+                "put those settings back to go on with it, or train a new run"
+            )
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
     load_weights(trainer.model, weights, str(file))
     state: dict[int, dict[str, Any]] = {
