@@ -28,7 +28,7 @@ tokenizer = byte_tokenizer(("<bos>", "<eos>"))
 for kind in ("encoder_decoder", "encoder", "decoder"):
     for positions in ("sinusoidal", "learned", "rotary", "none"):
         arguments = ModelArguments(
-            kind=kind, positions=positions, max_positions=32, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2,
+            kind=kind, positions=positions, max_positions=32, d_model=16, n_layers=1, n_heads=4, n_kv_heads=2,
             gated=positions == "rotary", norm="rms" if positions == "none" else "layer",
         )
         model = Transformer(arguments.resolve(tokenizer.vocab_size))

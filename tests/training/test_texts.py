@@ -117,6 +117,7 @@ def texts_in(table: Path) -> list[tuple[str, ...]]:
     return [(line.split("\t")[0],) for line in table.read_text("utf-8").splitlines()[1:]]
 
 
+@pytest.mark.usefixtures("no_report")
 def test_other_data_with_a_label_that_the_model_does_not_have_is_refused(tmp_path):
     train(classification(tmp_path / "data", max_steps=1, warmup=0), tmp_path / "run")
     other = write_table(tmp_path / "other", 9)
@@ -125,6 +126,7 @@ def test_other_data_with_a_label_that_the_model_does_not_have_is_refused(tmp_pat
         evaluate_run(tmp_path / "run", [f"task.train={other}"])
 
 
+@pytest.mark.usefixtures("no_report")
 def test_data_whose_labels_are_others_is_not_measured_by_their_numbers(tmp_path):
     """Class 0 of the model is "animal"; in a folder with the labels "deed" and "dead" it would be "dead"."""
     task = {"data": str(tmp_path / "data"), "train": "table.tsv", "test": "table.tsv"}
@@ -136,10 +138,14 @@ def test_data_whose_labels_are_others_is_not_measured_by_their_numbers(tmp_path)
         evaluate_run(tmp_path / "run", [f"task.data={tmp_path / 'other'}"])
 
 
-def test_matching_of_tables_and_of_what_is_made_up(tmp_path):
+def test_matching_of_tables(tmp_path):
     run = train(classification(tmp_path / "data", task={"name": "matching"}, max_steps=5), tmp_path / "run")
     assert run.result["valid"]["texts"] == 2
     assert any(text.endswith(" --input FILE") for text in Told(tmp_path / "run" / "report.html").said)
+
+
+@pytest.mark.usefixtures("no_report")
+def test_matching_of_what_is_made_up(tmp_path):
     made = {"name": "matching", "train": None, "made_size": 20, "tokenizer": "character"}
     run = train(classification(tmp_path / "data", task=made, max_steps=2, warmup=0), tmp_path / "made")
     assert run.result["test"]["texts"] == 1000
@@ -154,6 +160,7 @@ def test_report_in_chinese_names_the_metrics(tmp_path):
             assert word(key, "zh") in said
 
 
+@pytest.mark.usefixtures("no_report")
 def test_learned_positions_reach_as_far_as_what_is_measured_by(tmp_path):
     """A validation text that is longer than all that is learned from is found out before training, not after."""
     long = write_pairs(tmp_path / "valid", 2, source="v.de", target="v.en")
