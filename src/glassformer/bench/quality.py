@@ -69,7 +69,7 @@ def measure(task: Task, variant: Variant, seed: int, advanced: Callable[[], None
         loss = model(rows.tokens, types=rows.types, labels=rows.labels)
         assert isinstance(loss, Loss), "labels were given"
         optimizer.zero_grad()
-        loss.mean.backward()  # type: ignore[no-untyped-call]
+        loss.mean.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         advanced()

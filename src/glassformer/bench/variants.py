@@ -63,7 +63,7 @@ WINDOW = 64
 VARIANTS = (
     Variant("full", "attention", {}),
     Variant("window", "attention", {"attention": {"window": WINDOW}}),
-    Variant("alternating", "attention", {"attention": {"window": WINDOW, "window_layers": [0]}}),
+    Variant("alternating", "attention", {"attention": {"window": WINDOW, "window_layers": (0,)}}),
     Variant(
         "blocks", "attention", {"attention": {"pattern": {"block": WINDOW // 4, "near": 1, "first": 1, "random": 2}}}
     ),
@@ -77,7 +77,7 @@ VARIANTS = (
     Variant("shaw", "positions", {"positions": "none", "attention": {"type": "shaw", "max_distance": 16}}),
     Variant("none", "positions", {"positions": "none"}),
 )
-"""`full` is full attention with rotary positions; a window has 64 tokens, and a query of `blocks` sees as many or more."""
+"""`full` is full attention, rotary positions; a window has 64 tokens, and a query of `blocks` sees at least as many."""
 
 
 def chosen(names: Sequence[str]) -> tuple[Variant, ...]:
