@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ def write_pictures(results: Sequence[Result], folder: Path, language: str) -> li
     return files
 
 
-def _points(found: dict[tuple[str, str], Interval], variant: str) -> dict[int, Interval]:
+def _points(found: Mapping[tuple[str, str], Interval], variant: str) -> dict[int, Interval]:
     """The numbers of a variant by what stands behind the @ of their names."""
     return {int(name.partition("@")[2]): value for (whose, name), value in found.items() if whose == variant}
 

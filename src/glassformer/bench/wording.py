@@ -39,8 +39,8 @@ WORDS = Catalogue(
         "refuted": {"en": "refuted", "zh": "推翻"},
         "not decided": {"en": "not decided", "zh": "未定"},
         "interval": {
-            "en": "± is half the 95 % interval over seeds (Student); a direction is decided only where the whole interval "
-            "of the difference lies on one side.",
+            "en": "± is half the 95 % interval over seeds (Student); a direction is decided only where the whole "
+            "interval of the difference lies on one side.",
             "zh": "± 为种子间 95 % 区间的一半（t 分布）；只有差值的整个区间落在同一侧，才算有结论。",
         },
         "cannot": {"en": "cannot", "zh": "不能"},
