@@ -10,7 +10,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from glassformer.cli import folders, lines, look, use, vectors
+from glassformer.cli import bench, folders, lines, look, use, vectors
 from glassformer.cli import inspect as inspecting
 from glassformer.cli import train as training
 from glassformer.cli.guard import guarded
@@ -41,10 +41,14 @@ def _glassformer(
     """A Transformer you can see through: build, train, run and look into it."""
 
 
-def _verb(name: str, run: Callable[..., None], example: str) -> None:
+benches = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(benches, name="bench", help="Measure side by side.")
+
+
+def _verb(name: str, run: Callable[..., None], example: str, to: typer.Typer = app) -> None:
     """Add a verb; its docstring is its help, and the docstring's first line all that the overview says of it."""
     line = (inspect.getdoc(run) or "").partition("\n")[0]
-    app.command(name, short_help=line, epilog=f"Example: {example}")(guarded(run))
+    to.command(name, short_help=line, epilog=f"Example: {example}")(guarded(run))
 
 
 _verb("demo", training.demo, "glassformer demo --out runs/first")
@@ -60,6 +64,7 @@ _verb("convert", folders.convert, "glassformer convert runs/book book-hf --to hf
 _verb("verify", folders.verify, "glassformer verify book-hf")
 _verb("summary", look.summary, "glassformer summary preset:paper-base")
 _verb("sites", look.sites, "glassformer sites runs/first")
+_verb("attention", bench.attention, "glassformer bench attention --text input.txt --out attention", benches)
 
 
 def main() -> None:

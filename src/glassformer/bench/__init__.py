@@ -1,0 +1,1 @@
+"""Measurements side by side: what a choice costs, and what it loses."""

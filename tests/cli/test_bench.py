@@ -1,0 +1,46 @@
+"""`bench attention` goes on from what is there, and says what it made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from glassformer.bench.quality import Result
+from glassformer.bench.variants import VARIANTS
+from glassformer.cli.main import app
+
+
+def _file(folder: Path) -> None:
+    recall = {f"recall@{distance}": 0.5 for distance in (16, 1024)}
+    results = [Result("recall", variant.name, 0, 300, 7, 1.0, recall) for variant in VARIANTS]
+    results += [Result("copying", variant.name, 0, 500, 7, 1.0, {"copy@8": 0.25}) for variant in VARIANTS]
+    (folder / "results.jsonl").write_text("".join(json.dumps(asdict(each)) + "\n" for each in results))
+
+
+def test_bench_attention_prints_tables_and_draws(tmp_path: Path) -> None:
+    _file(tmp_path)
+    ran = CliRunner().invoke(app, ["bench", "attention", "--seeds", "1", "--out", str(tmp_path), "--language", "zh"])
+    assert ran.exit_code == 0, ran.output
+    assert "| full | 7 | 0.500 | 0.500 |" in ran.output
+    assert "未定" in ran.output
+    assert "name one with --text" in ran.output
+    drawn = {"recall-attention.png", "recall-positions.png", "copying-attention.png", "copying-positions.png"}
+    assert drawn == {file.name for file in tmp_path.glob("*.png")}
+
+
+def test_bench_attention_of_an_unknown_variant_is_one_line(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["bench", "attention", "--only", "windw", "--out", str(tmp_path)])
+    assert ran.exit_code == 1
+    assert "no variant 'windw'" in ran.output
+    assert "Traceback" not in ran.output
+
+
+def test_bench_attention_as_json(tmp_path: Path) -> None:
+    _file(tmp_path)
+    ran = CliRunner().invoke(
+        app, ["bench", "attention", "--seeds", "1", "--only", "full,none", "--out", str(tmp_path), "--json"]
+    )
+    assert [each["variant"] for each in json.loads(ran.stdout)] == ["full", "none", "full", "none"]
