@@ -78,8 +78,9 @@ def ablate_heads(
 ) -> Ablation:
     """Take each head away in turn, and return how much worse the model gets.
 
-    effect(h) = loss(heads_h = 0, or its mean over the positions) - loss, with `heads_h` the site "attention.heads", what
-    head h brings to the output projection.
+    effect(h) = loss(heads_h = 0, or its mean over the positions) - loss
+
+    heads_h, of the site "attention.heads", is what head h brings to the output projection.
 
     H heads in L layers cost H L forward passes. Where that is more than `most_flops`, all heads are estimated from one
     backward pass, and only those with the largest estimates are taken away.
@@ -144,14 +145,11 @@ def _estimates(judge: Judge, value: Value) -> dict[tuple[str, int], float]:
     with torch.enable_grad():
         losses = judge.losses(judge.sample.states(judge.model, tape))
         sites = list(tape)
-        slopes = torch.autograd.grad(losses.sum(), [tape[site] for site in sites], allow_unused=True)
-    found = {}
+        slopes = torch.autograd.grad(losses.sum(), [tape[site] for site in sites])
+    found: dict[tuple[str, int], float] = {}
     for site, slope in zip(sites, slopes, strict=True):
         heads = tape[site].detach()
-        if slope is not None:
-            change = ((_changed(heads, value) - heads) * slope).float().sum((0, 2, 3))
-        else:
-            change = torch.zeros(heads.shape[1])
+        change = ((_changed(heads, value) - heads) * slope).float().sum((0, 2, 3))
         found |= {(site, head): each for head, each in enumerate(change.tolist())}
     return found
 

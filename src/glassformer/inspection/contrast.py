@@ -43,7 +43,7 @@ class Move:
 
     @property
     def turns(self) -> bool:
-        """Whether it looks more at `leaves` than at `gains` in the first text, and the other way round in the second."""
+        """Whether it looks more at `leaves` than at `gains` in the first text, and less in the second."""
         if self.leaves is None or self.gains is None:
             return False
         return self.left[0] > self.gained[0] and self.gained[1] > self.left[1]
@@ -105,7 +105,7 @@ def contrast(
     if not rows:
         # Where the change is felt: special tokens, which no one asks about, only if there is nothing else.
         wanted = [pair for pair in pairs if tokens[0][pair[0]] not in skipped] or pairs
-        totals = {pair: 0.0 for pair in wanted}
+        totals = dict.fromkeys(wanted, 0.0)
         for site in first:
             for pair in wanted:
                 totals[pair] += float(_changes(first[site], second[site], pair, mine, other).sum())
@@ -115,7 +115,10 @@ def contrast(
         named = True
     content = [(a, b) for a, b in pairs if tokens[0][a] not in skipped]
     moves = [
-        move for site in first for pair in rows for move in _moves(site, first[site], second[site], pair, pairs, content)
+        move
+        for site in first
+        for pair in rows
+        for move in _moves(site, first[site], second[site], pair, pairs, content)
     ]
     return Contrast(tuple(rows), named, tuple(sorted(moves, key=lambda move: -move.change)))
 

@@ -15,6 +15,7 @@ from glassformer.core.errors import DataError
 from glassformer.core.tape import Tape
 from glassformer.inspection.attention import COPIES, check_labels, mib
 from glassformer.inspection.layer_norms import RESIDUAL, layer_norms, rms
+from glassformer.inspection.roles import HeadRole, head_roles
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
@@ -106,6 +107,7 @@ class LayerAttention:
             nothing. *Shape:* (heads, rows, columns).
         rows: Labels of those who look.
         columns: Labels of those who are looked at.
+        roles: What each head's attention goes to, token by token; empty where nobody measured it.
     """
 
     part: Part
@@ -114,6 +116,13 @@ class LayerAttention:
     weights: Float[Tensor, "head query key"]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    roles: tuple[HeadRole, ...] = ()
+
+    @property
+    def site(self) -> str:
+        """Of the attention in its model, as in "decoder.blocks.3.attention"."""
+        stack = "encoder" if self.part == "encoder" else "decoder"
+        return f"{stack}.blocks.{self.layer}.{'cross_attention' if self.part == 'cross' else 'attention'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +166,7 @@ def inspect_sample(
     *,
     sources: Sequence[int] | None = None,
     source_labels: Axis | None = None,
+    written: Sequence[int] | None = None,
     written_labels: Axis | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
@@ -173,8 +183,8 @@ def inspect_sample(
         labels: What they are called.
         sources: Ids that the encoder of an encoder-decoder reads.
         source_labels: What those are called.
-        written_labels: Labels of the rows of cross-attention: what is written at each step, which is the next token
-            and not the one that is read; None = `labels`.
+        written: Ids that are written at each step, which are the next tokens and not those that are read; None = those.
+        written_labels: What those are called: the rows of cross-attention; None = `labels`.
         layers: Which layers' attention, from 0, in each stack; None = all.
         heads: Which heads, from 0; None = all.
         limit_bytes: Memory that the weights may need, estimated before any work.
@@ -204,7 +214,9 @@ def inspect_sample(
         labelling = head is not None and head.pooling is not None and head.vocab_size is not None
         found = model(_row(tokens, model), memory=memory, outputs="logits" if labelling else "hidden", tape=tape)
     decided = _labels(head, found[0]) if head is not None and labelling else {}
-    return Inspection(tuple(site.read(tape) for site in sites), tuple(_sizes(tape, axes)), decided)
+    read: dict[Part, Sequence[int]] = {"encoder": sources or tokens, "decoder": tokens, "cross": written or tokens}
+    seen = tuple(site.read(tape, read, causal=_causal(model, site.part)) for site in sites)
+    return Inspection(seen, tuple(_sizes(tape, axes)), decided)
 
 
 @dataclass(frozen=True)
@@ -230,13 +242,20 @@ class _Site:
         merged = 4 * len(self.heads) * len(self.rows.labels) * len(self.columns.labels)
         return whole + (merged if self.rows.merges or self.columns.merges else 0)
 
-    def read(self, tape: Tape) -> LayerAttention:
+    def read(self, tape: Tape, ids: Mapping[Part, Sequence[int]], *, causal: bool) -> LayerAttention:
         weights = tape[self.name][0].to("cpu", torch.float32)
+        cross = self.part == "cross"
+        columns = ids["encoder" if cross else self.part]
+        roles = tuple(head_roles(weights, ids[self.part], columns, causal=causal, cross=cross))
         if self.columns.merges:
             weights = self.columns.summed(weights, 2)
         if self.rows.merges:
             weights = self.rows.averaged(weights, 1)
-        return LayerAttention(self.part, self.layer, self.heads, weights, self.rows.labels, self.columns.labels)
+        return LayerAttention(self.part, self.layer, self.heads, weights, self.rows.labels, self.columns.labels, roles)
+
+
+def _causal(model: Transformer, part: Part) -> bool:
+    return part != "encoder" and model.config.output_stack.causal
 
 
 def _labels(head: HeadConfig, logits: Tensor) -> dict[str, float]:

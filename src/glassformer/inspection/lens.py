@@ -57,7 +57,8 @@ def lens(model: Transformer, sample: Sample, *, top: int = 5, most_products: flo
     if kind_of(model) not in ("next", "same"):
         raise UnsupportedError("this model says something of a text as a whole, and nothing of its single tokens")
     stack, head = model.output_stack, model.head
-    assert head is not None and head.weight is not None, "what says tokens has a head"
+    assert head is not None
+    assert head.weight is not None, "what says tokens has a head"
     positions, layers = len(sample.tokens), len(stack.blocks)
     affordable = int(most_products // (layers * head.weight.numel()))
     first = max(0, positions - max(1, affordable))

@@ -197,7 +197,8 @@ def intervene(
 def _compared(judge: Judge, before: Tensor, after: Tensor, top: int) -> tuple[Changed, ...]:
     model, first = judge.model, 0
     if judge.kind in ("next", "same"):
-        assert model.head is not None and model.head.weight is not None, "what says tokens has a head"
+        assert model.head is not None
+        assert model.head.weight is not None, "what says tokens has a head"
         first = max(0, before.shape[1] - MOST_SCORES // len(model.head.weight))
         before, after = before[:, first:], after[:, first:]
     old, new = said(model, before)[0], said(model, after)[0]

@@ -31,8 +31,8 @@ class HeadRole:
     """What one head's attention says of it.
 
     Attributes:
-        shares: By the words of `ROLES`: the mean, over the queries it makes sense for, of the attention that goes there,
-            from 0 to 1; a word is left out where it makes sense for no query.
+        shares: By the words of `ROLES`: the mean, over the queries it makes sense for, of the attention that goes
+            there, from 0 to 1; a word is left out where it makes sense for no query.
         distance: Mean distance from a query to what it looks at, in tokens; None in cross-attention.
         entropy: Mean entropy of a row, in nats.
         spread: Mean of the entropy in shares of the largest possible, ln(visible keys); rows with one key left out.

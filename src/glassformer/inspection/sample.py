@@ -110,12 +110,14 @@ def said(model: Transformer, states: Float[Tensor, "copy length d"]) -> Float[Te
     if head is None:
         return F.normalize(states.float().mean(1, keepdim=True), dim=-1)
     if head.pooling is None:
-        return head(states).float().log_softmax(-1)
-    # No sample has padding, so that the pooled state is simply one of the row, or its mean.
-    pooled = {"first": states[:, :1], "last": states[:, -1:], "mean": states.mean(1, keepdim=True)}[head.pooling]
+        scores: Tensor = head(states)
+        return scores.float().log_softmax(-1)
     if head.weight is None:  # the vector of a sentence encoder is the mean of its states, not what its pooler makes
         return F.normalize(states.float().mean(1, keepdim=True), dim=-1)
-    return head(pooled).float().log_softmax(-1)
+    # No sample has padding, so that the pooled state is simply one of the row, or its mean.
+    pooled = {"first": states[:, :1], "last": states[:, -1:], "mean": states.mean(1, keepdim=True)}[head.pooling]
+    scores = head(pooled)
+    return scores.float().log_softmax(-1)
 
 
 class Judge:
@@ -150,9 +152,11 @@ class Judge:
             if self.kind == "vector":
                 return 1 - (new * self.whole).sum(-1)[:, 0]
             return -new[:, 0, int(self.whole[0, 0].argmax())]
-        assert self.positions is not None and self.answers is not None, "tokens have answers"
+        assert self.positions is not None
+        assert self.answers is not None, "tokens have answers"
         head, total = self.model.head, states.new_zeros(len(states), dtype=torch.float32)
-        assert head is not None and head.weight is not None, "a model that says tokens has a head"
+        assert head is not None
+        assert head.weight is not None, "a model that says tokens has a head"
         if not len(self.positions):
             return total
         step = max(1, CHUNK_NUMBERS // (len(states) * len(head.weight)))
