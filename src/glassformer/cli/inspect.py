@@ -43,6 +43,9 @@ def inspect(
         int | None,
         typer.Option(metavar="N", min=1, help="Read only the first N tokens of each text.", show_default=False),
     ] = None,
+    pool: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Show N neighbouring tokens as one, for long texts.")
+    ] = 1,
     generate: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Write N tokens and show each step's attention.", show_default=False),
@@ -118,6 +121,7 @@ def inspect(
             layers=chosen_layers,
             heads=chosen_heads,
             max_tokens=max_tokens,
+            pool=pool,
             generate=generate or 0,
             contrast=contrast,
             token=token,

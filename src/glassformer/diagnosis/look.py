@@ -139,6 +139,7 @@ def inspect(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     max_tokens: int | None = None,
+    pool: int = 1,
     generate: int = 0,
     contrast: str | None = None,
     token: str | None = None,
@@ -163,6 +164,7 @@ def inspect(
         layers: Which layers' attention, from 0; None = all.
         heads: Which heads, from 0; None = all.
         max_tokens: Most tokens of each text that are read.
+        pool: Neighbouring tokens that are shown as one, for long texts.
         generate: Tokens that are written on from the text, and shown step by step.
         contrast: A second text, to be seen beside the first.
         token: The token at which they are compared; None = those whose attention changes most.
@@ -185,11 +187,13 @@ def inspect(
         raise ConfigError(f"generate is {generate}; give a number of tokens from 0")
     if token is not None and contrast is None:
         raise ConfigError("a token is named to compare two texts at, but there is no second text (--contrast TEXT)")
+    if pool < 1:
+        raise ConfigError(f"pool is {pool}; give a number of neighbouring tokens from 1")
     interventions = [Intervention.parse(each) for each in patches]
     source = source or (str(model) if isinstance(model, str | Path) else "model")
     loaded: ReadsText = load(model) if isinstance(model, str | Path) else model
     reading = reading_of(loaded.model, loaded.tokenizer, text, target, max_tokens=max_tokens)
-    seen = _seen(loaded, reading, layers, heads)
+    seen = _seen(loaded, reading, layers, heads, lambda loaded, ids: _pooled(_characters(loaded, ids), pool))
     sample = Sample.of(loaded.model, reading.tokens, reading.sources, reading.written)
     shown: list[int] = []
     made: Lens | None = None
@@ -256,7 +260,7 @@ def outcome_lines(look: Look, number: int = 5) -> list[str]:
     before, after = outcome.loss
     shown.append(
         f"  loss {before:.4f} -> {after:.4f} nats, mean KL {outcome.divergence:.4f} nats, "
-        f"{outcome.other_answers} of {len(outcome.positions)} answers are other ones"
+        f"{outcome.other_answers} of {len(outcome.positions)} answers changed"
     )
     for each in sorted(outcome.positions, key=lambda each: -each.divergence)[:number]:
         at = "" if outcome.kind == "label" else f"  at {each.position} {readable(found.tokens[each.position])}:"
@@ -278,9 +282,8 @@ def _seen(
     reading: Reading,
     layers: Sequence[int] | None,
     heads: Sequence[int] | None,
-    axis: Callable[[ReadsText, Sequence[int]], Axis] | None = None,
+    named: Callable[[ReadsText, Sequence[int]], Axis],
 ) -> Inspection:
-    named = axis or _characters
     return inspect_sample(
         loaded.model,
         reading.tokens,
@@ -297,6 +300,18 @@ def _seen(
 def _characters(loaded: ReadsText, ids: Sequence[int]) -> Axis:
     """A label for each token, or for the tokens of one character together."""
     return Axis.grouped(loaded.tokenizer.label_groups(ids))
+
+
+def _pooled(axis: Axis, pool: int) -> Axis:
+    """Neighbouring labels as one, which says the first and the last of them."""
+    if pool == 1:
+        return axis
+    pooled = []
+    for first in range(0, len(axis.labels), pool):
+        labels, groups = axis.labels[first : first + pool], axis.groups[first : first + pool]
+        name = labels[0] if len(labels) == 1 else f"{labels[0]}…{labels[-1]}"
+        pooled.append((range(groups[0].start, groups[-1].stop), name))
+    return Axis.grouped(pooled)
 
 
 def _tokens(loaded: ReadsText, ids: Sequence[int]) -> Axis:

@@ -19,7 +19,7 @@ from glassformer.parts.attention import Attention
 
 Value = Literal["zero", "mean"]
 
-MOST_FLOPS = 4e11
+MOST_FLOPS = 3e11
 """What taking heads away one by one may cost; a laptop's processor does about 10^11 in a second."""
 
 BATCH_TOKENS = 1024

@@ -15,6 +15,7 @@ TEXTS = Catalogue(
         "by_role": {"en": "role", "zh": "作用"},
         "by_spread": {"en": "entropy", "zh": "熵"},
         "by_effect": {"en": "effect", "zh": "影响"},
+        "layer_head": {"en": "layer.head", "zh": "层.头"},
         "layer_short": {"en": "layer {layer}", "zh": "{layer} 层"},
         "head_at": {"en": "layer {layer}, head {head}", "zh": "第 {layer} 层第 {head} 头"},
         "roles": {"en": "What the heads do", "zh": "各头的作用"},
@@ -174,7 +175,19 @@ TEXTS = Catalogue(
 """By key and language."""
 
 SCRIPT = (
-    *("by_role", "by_spread", "by_effect", "layer_short", "head_at", "role", "distance", "entropy", "spread", "effect"),
+    *(
+        "by_role",
+        "by_spread",
+        "by_effect",
+        "layer_head",
+        "layer_short",
+        "head_at",
+        "role",
+        "distance",
+        "entropy",
+        "spread",
+        "effect",
+    ),
     *("role_previous", "role_next", "role_itself", "role_diagonal", "role_first", "role_last", "role_same"),
     *("role_induction", "role_broad", "role_mixed", "repeats", "lens_table", "lens_start", "lens_settled", "after"),
     *("step_said", "map_steps", "text_1", "text_2", "from_token", "change", "loses", "wins", "turns", "turns_yes"),

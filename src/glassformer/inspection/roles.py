@@ -22,6 +22,9 @@ SURE = 0.5
 BROAD = 0.9
 """Normalised entropy from which on a head without a role is called "broad"; below, "mixed"."""
 
+CHUNK_NUMBERS = 2**21
+"""Squares of a head that are looked at together."""
+
 REPEATED = 24
 """Tokens of the random sequence that is read twice to find induction where the text repeats nothing."""
 
@@ -76,20 +79,29 @@ def head_roles(
         causal: Whether a query sees only what stands before it: "next" and "last" make no sense then.
         cross: Whether the keys are another sequence's: only "first", "last", "diagonal" and "same" make sense then.
     """
-    weights = weights.float()
-    T, S = weights.shape[1:]
-    entropy, spread = entropies(weights)
-    places = _places(torch.tensor(list(rows)), torch.tensor(list(columns)), causal=causal, cross=cross)
-    shares = {
-        name: (weights * where).sum(-1)[:, where.any(-1)].mean(-1) for name, where in places.items() if where.any()
-    }
-    distance = None if cross else _distances(weights, T, S)
+    weights, T, S = weights.float(), weights.shape[1], weights.shape[2]
+    asking, asked = torch.tensor(list(rows)), torch.tensor(list(columns))
+    found: dict[str, Tensor] = {}
+    queries: dict[str, int] = {}
+    far = weights.new_zeros(len(weights))
+    step = max(1, CHUNK_NUMBERS // S)
+    for first in range(0, T, step):  # places are as large as a head's weights, and there are many of them
+        some = slice(first, min(first + step, T))
+        part = weights[:, some]
+        for name, where in _places(asking, asked, some, causal=causal, cross=cross).items():
+            found[name] = found.get(name, 0.0) + torch.einsum("hts,ts->h", part, where.float())
+            queries[name] = queries.get(name, 0) + int(where.any(-1).sum())
+        if not cross:
+            apart = (torch.arange(T)[some].unsqueeze(1) - torch.arange(S)).abs().float()
+            far = far + torch.einsum("hts,ts->h", part, apart)
+    shares = {name: (found[name] / number).tolist() for name, number in queries.items() if number}
+    entropy, spread = (each.tolist() for each in entropies(weights))
     return [
         HeadRole(
-            {name: float(share[head]) for name, share in shares.items()},
-            None if distance is None else float(distance[head]),
-            float(entropy[head]),
-            float(spread[head]),
+            {name: share[head] for name, share in shares.items()},
+            None if cross else float(far[head]) / T,
+            entropy[head],
+            spread[head],
         )
         for head in range(len(weights))
     ]
@@ -103,8 +115,8 @@ def entropies(weights: Float[Tensor, "head query key"]) -> tuple[Float[Tensor, "
     Args:
         weights: *Shape:* (heads, T, S).
     """
-    rows = torch.special.entr(weights).sum(-1)  # (heads, T)
-    visible = (weights > 0).any(0).sum(-1)  # (T): what any head sees
+    rows = torch.stack([torch.special.entr(head).sum(-1) for head in weights])  # (heads, T)
+    visible = (weights.amax(0) > 0).sum(-1)  # (T): what any head sees
     counted = visible > 0
     entropy = rows[:, counted].mean(-1) if bool(counted.any()) else rows.new_zeros(len(rows))
     several = visible > 1
@@ -142,16 +154,18 @@ def induction_on_random(model: Transformer, begin: Sequence[int] = (), seed: int
     return {site: tape[site][0].float()[:, queries, queries - half + 1].mean(-1).tolist() for site in tape}
 
 
-def _places(rows: Tensor, columns: Tensor, *, causal: bool, cross: bool) -> dict[str, Bool[Tensor, "query key"]]:
-    """Where each role's attention would go."""
+def _places(
+    rows: Tensor, columns: Tensor, some: slice, *, causal: bool, cross: bool
+) -> dict[str, Bool[Tensor, "query key"]]:
+    """Where each role's attention would go, of some queries."""
     T, S = len(rows), len(columns)
-    t, s = torch.arange(T).unsqueeze(1), torch.arange(S)
-    alike = rows.unsqueeze(1) == columns
+    t, s = torch.arange(T)[some].unsqueeze(1), torch.arange(S)
+    alike = rows[some].unsqueeze(1) == columns
     if cross:
+        places = {"first": (s == 0).expand_as(alike), "last": (s == S - 1).expand_as(alike), "same": alike}
         along = (t * (S - 1) / max(T - 1, 1)).round() == s
-        places = {"first": (s == 0).expand(T, S), "last": (s == S - 1).expand(T, S), "same": alike}
         return places | ({"diagonal": along} if T > 1 and S > 1 else {})
-    before = torch.zeros(T, S, dtype=torch.bool)
+    before = torch.zeros_like(alike)
     before[:, 1:] = alike[:, :-1]  # the token before the key is the query's
     places = {
         "previous": s == t - 1,
@@ -163,8 +177,3 @@ def _places(rows: Tensor, columns: Tensor, *, causal: bool, cross: bool) -> dict
     if not causal:
         places |= {"next": s == t + 1, "last": (s == S - 1) & (t < S - 2)}
     return places
-
-
-def _distances(weights: Tensor, T: int, S: int) -> Tensor:
-    apart = (torch.arange(T).unsqueeze(1) - torch.arange(S)).abs().float()
-    return (weights * apart).sum(-1).mean(-1)

@@ -139,7 +139,7 @@ function table(box, columns, entries, chosen) {
   let by = null, down = true;
   const made = element("table"), body = element("tbody"), head = element("tr");
   for (const column of columns) {
-    const cell = element("th"), button = element("button", "sort", column.name);
+    const cell = element("th", column.number === false ? "" : "figure"), button = element("button", "sort", column.name);
     cell.scope = "col";
     button.addEventListener("click", () => {
       down = by === column ? !down : column.number !== false;
@@ -201,7 +201,7 @@ function showRoles() {
   const order = { encoder: 0, decoder: 1, cross: 2 };
   table(box, [
     {
-      name: words.head_number.replace("{head}", "").trim(),
+      name: terms.layer_head,
       number: false,
       of: (each) => order[each.part] * 1e6 + each.layer * 1e3 + each.head,
       show: (each) => `${parts ? `${words[`part_${each.part}`]} ` : ""}${each.layer}.${each.head}`,
@@ -411,7 +411,7 @@ function showPair() {
   }
   table(box, [
     {
-      name: words.head_number.replace("{head}", "").trim(), number: false,
+      name: terms.layer_head, number: false,
       of: (move) => move.layer * 1e3 + move.head, show: (move) => `${move.layer}.${move.head}`,
     },
     { name: terms.from_token, number: false, of: (move) => rows[move.rows[0]] },

@@ -166,7 +166,7 @@ def _pair(found: Findings, said: Callable[..., str], language: str) -> str:
     assert found.pair is not None, "asked for"
     contrast = found.pair.contrast
     named = ", ".join(found.tokens[row] for row, _ in contrast.rows)
-    texts = facts([(said("text_1"), found.pair.texts[0]), (said("text_2"), found.pair.texts[1])])
+    texts = rows([said("text_1"), said("text_2")], [[cell(text) for text in found.pair.texts]])
     return (
         f"{texts}{note(said('contrast_rows_named' if contrast.named else 'contrast_rows_found', tokens=named))}"
         f"{note(said('turns_hint'))}<h3>{escape(said('ranking'))}</h3>"
@@ -184,9 +184,9 @@ def _outcome(found: Findings, outcome: Outcome, said: Callable[..., str]) -> str
         before, after = outcome.loss
         numbers = [(said("loss_before"), f"{before:.4g}"), (said("loss_after"), f"{after:.4g}"), *numbers]
         numbers.append((said("other_answers"), f"{outcome.other_answers} / {len(outcome.positions)}"))
-    shown = facts([(said("patches"), text) for text in outcome.interventions] + numbers)
     sites = ", ".join(outcome.sites[:6]) + ("…" if len(outcome.sites) > 6 else "")
-    shown += note(f"{said('sites')}: {len(outcome.sites)} ({sites})")
+    named = [said("patches"), f"{said('sites')} ({len(outcome.sites)})"]
+    shown = rows(named, [[cell(", ".join(outcome.interventions)), cell(sites)]]) + facts(numbers)
     most = sorted(outcome.positions, key=lambda each: -each.divergence)[:MOST_POSITIONS]
     if not vector:
         if len(most) < len(outcome.positions):
