@@ -46,7 +46,9 @@ def test_a_head_that_nobody_reads_is_worth_exactly_nothing(tiny):
     model = tiny()
     without(model, "decoder.blocks.1.attention", 1)
     found = ablate_heads(model, Sample.of(model, [3, 1, 4, 1, 5]), most_flops=1e12)
-    assert {each.head: each.loss for each in found.effects if "1.attention" in each.site}[1] == pytest.approx(0, abs=1e-7)
+    assert {each.head: each.loss for each in found.effects if "1.attention" in each.site}[1] == pytest.approx(
+        0, abs=1e-7
+    )
 
 
 def test_rows_side_by_side_do_not_see_each_other(tiny, monkeypatch):

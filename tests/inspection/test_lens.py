@@ -9,8 +9,8 @@ from glassformer.inspection.lens import lens
 from glassformer.inspection.sample import Sample
 from glassformer.models.transformer import Transformer
 
-from .whole_texts import classifier
 from .induction import induction_model
+from .whole_texts import classifier
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder_decoder"])

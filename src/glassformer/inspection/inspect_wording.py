@@ -168,7 +168,6 @@ TEXTS = Catalogue(
             "(--layers).",
             "zh": "为使本页不超过 {limit} MB，下方各节略去了部分层。可用 --layers 指定要看的层。",
         },
-        "hover_small": {"en": "Point at a square to read its value.", "zh": "将指针移到方格上即可读出数值。"},
         "frame": {"en": "The page of this inspection", "zh": "本次查看的页面"},
     }
 )
@@ -191,6 +190,5 @@ SCRIPT = (
     *("role_previous", "role_next", "role_itself", "role_diagonal", "role_first", "role_last", "role_same"),
     *("role_induction", "role_broad", "role_mixed", "repeats", "lens_table", "lens_start", "lens_settled", "after"),
     *("step_said", "map_steps", "text_1", "text_2", "from_token", "change", "loses", "wins", "turns", "turns_yes"),
-    *("hover_small",),
 )
 """Those that the script shows."""

@@ -14,7 +14,7 @@ function optional(id) {
 }
 
 function roleName(role) {
-  return terms[role === "repeats" ? "repeats" : `role_${role}`];
+  return role === "repeats" ? terms.repeats : terms[`role_${role}`];
 }
 
 function rolesOf(part, layer, head) {
@@ -39,7 +39,6 @@ function openHead(part, layer, head) {
   if (!layersOf(part).some((each) => each.layer === layer)) return; // left out of the page
   controls.part.value = part;
   offer(controls.layer, layersOf(part).map(({ layer }) => [layer, layer]), String(layer));
-  offer(controls.head, [], ""); // forget what was chosen
   offerHeads();
   controls.head.value = head;
   show(layersOf(part).find((each) => each.layer === layer));
