@@ -173,22 +173,12 @@ TEXTS = Catalogue(
 )
 """By key and language."""
 
-SCRIPT = (
-    *(
-        "by_role",
-        "by_spread",
-        "by_effect",
-        "layer_head",
-        "layer_short",
-        "head_at",
-        "role",
-        "distance",
-        "entropy",
-        "spread",
-        "effect",
-    ),
-    *("role_previous", "role_next", "role_itself", "role_diagonal", "role_first", "role_last", "role_same"),
-    *("role_induction", "role_broad", "role_mixed", "repeats", "lens_table", "lens_start", "lens_settled", "after"),
-    *("step_said", "map_steps", "text_1", "text_2", "from_token", "change", "loses", "wins", "turns", "turns_yes"),
+SCRIPT = tuple(
+    """
+    by_spread layer_head layer_short head_at role distance entropy spread effect role_previous role_next
+    role_itself role_diagonal role_first role_last role_same role_induction role_broad role_mixed repeats
+    lens_table lens_start lens_settled after step_said map_steps text_1 text_2 from_token change loses wins
+    turns turns_yes
+    """.split()
 )
 """Those that the script shows."""
