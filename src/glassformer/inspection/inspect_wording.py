@@ -173,12 +173,11 @@ TEXTS = Catalogue(
 )
 """By key and language."""
 
-SCRIPT = tuple(
-    """
-    by_spread layer_head layer_short head_at role distance entropy spread effect role_previous role_next
-    role_itself role_diagonal role_first role_last role_same role_induction role_broad role_mixed repeats
-    lens_table lens_start lens_settled after step_said map_steps text_1 text_2 from_token change loses wins
-    turns turns_yes
-    """.split()
+SCRIPT = (
+    *("by_spread", "layer_head", "layer_short", "head_at", "role", "distance", "entropy", "spread", "effect"),
+    *("role_previous", "role_next", "role_itself", "role_diagonal", "role_first", "role_last", "role_same"),
+    *("role_induction", "role_broad", "role_mixed", "repeats", "lens_table", "lens_start", "lens_settled"),
+    *("after", "step_said", "map_steps", "text_1", "text_2", "from_token", "change", "loses", "wins"),
+    *("turns", "turns_yes"),
 )
 """Those that the script shows."""
