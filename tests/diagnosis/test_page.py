@@ -129,10 +129,10 @@ def test_the_slider_goes_through_the_steps(tmp_path: Path, browser: Any, full: L
     assert tab.get_attribute("#step", "max") == str(steps)
     tab.focus("#step")
     tab.keyboard.press("Home")
-    tab.wait_for_function("document.querySelector('#step-said').textContent.startsWith('Step 1 ')")
+    tab.wait_for_selector("#step-said:has-text('Step 1 ')")
     assert "<bos> a b c a b" in tab.inner_text("#step-said")
     tab.keyboard.press("ArrowRight")
-    tab.wait_for_function("document.querySelector('#step-said').textContent.startsWith('Step 2 ')")
+    tab.wait_for_selector("#step-said:has-text('Step 2 ')")
     assert f"it read {written.read[6]}" in tab.inner_text("#step-said")
     tab.focus("#step-map")
     for _ in range(7):
@@ -152,12 +152,12 @@ def test_two_texts_stand_side_by_side(tmp_path: Path, browser: Any, full: Look) 
     assert rows.count() == len(pair.contrast.moves)
     move = pair.contrast.moves[1]
     rows.nth(1).locator(".go").click()
-    tab.wait_for_function(f"document.querySelector('#pair-head').value === '{move.head}'")
+    tab.wait_for_selector(f"#pair-said:has-text('layer {move.site.split('.')[2]}, head {move.head}')")
     assert tab.input_value("#pair-layer") == move.site.split(".")[2]
     tab.focus("#pair-1")
     tab.keyboard.press("Home")
     row = pair.attention[0][int(move.site.split(".")[2])].weights[move.head, move.rows[0]]
-    tab.wait_for_function("document.querySelector('#pair-said').textContent.startsWith('First text')")
+    tab.wait_for_selector("#pair-said:has-text('First text')")
     assert tab.inner_text("#pair-said strong") == f"{row[0]:.4f}"
     assert not said
 

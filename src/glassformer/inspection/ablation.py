@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer.core.errors import ConfigError
 from glassformer.core.tape import Patch, Tape
-from glassformer.inspection.sample import Judge, Kind, Sample
+from glassformer.inspection.sample import Judge, Kind, Sample, kind_of
 from glassformer.inspection.summary import summarise
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
@@ -104,21 +104,24 @@ def ablate_heads(
         if site.name.endswith("attention.heads")
         for head in range(_attention(model, site.name).config.n_heads)
     ]
+    if most_heads is None:
+        length = max(len(sample.tokens), len(sample.sources or ()))
+        most_heads = int(most_flops // summarise(model, length).total.flops)
+    # At its own vector, a cosine has no slope to estimate anything by.
+    guesses = most_heads < len(every) and kind_of(model) != "vector"
+    estimates: dict[tuple[str, int], float] = {}
     with inference(model.modules()):
-        judge = Judge(model, sample)
-        if most_heads is None:
-            length = max(len(sample.tokens), len(sample.sources or ()))
-            most_heads = int(most_flops // summarise(model, length).total.flops)
-        order = every if judge.answered else []
-        estimates: dict[tuple[str, int], float] = {}
-        if most_heads < len(order) and judge.kind != "vector":  # at its own vector, a cosine has no slope
-            estimates = _estimates(judge, value)
-            order = sorted(order, key=lambda each: -abs(estimates[each]))
-        exact = _taken_away(judge, order[:most_heads], value, advanced)
+        if guesses:
+            judge, estimates = _estimates(model, sample, value)
+            every_first = sorted(every, key=lambda each: -abs(estimates[each]))
+        else:
+            judge, every_first = Judge(model, sample), every
+        order = every_first[:most_heads] if judge.answered else []
+        exact = _taken_away(judge, order, value, advanced)
+    known = (estimates | exact) if judge.answered else {}
     effects = (
-        Effect(site.removesuffix(".heads"), head, exact.get((site, head), estimates.get((site, head))), key in exact)
-        for key in every
-        for site, head in [key]
+        Effect(site.removesuffix(".heads"), head, known.get((site, head)), (site, head) in exact)
+        for site, head in every
     )
     return Ablation(judge.kind, judge.loss, judge.answered, value, tuple(effects))
 
@@ -137,21 +140,26 @@ def estimated_effects(model: Transformer, sample: Sample, value: Value = "zero")
     Source: Michel et al. 2019, arXiv:1905.10650, equation 2, without the absolute value.
     """
     with inference(model.modules()):
-        return _estimates(Judge(model, sample), value)
+        return _estimates(model, sample, value)[1]
 
 
-def _estimates(judge: Judge, value: Value) -> dict[tuple[str, int], float]:
-    tape = Tape(judge.model, "*attention.heads", detach=False)
+def _estimates(model: Transformer, sample: Sample, value: Value) -> tuple[Judge, dict[tuple[str, int], float]]:
+    """The judge of the unchanged sample, and what each head is worth to first order, from one forward pass."""
+    tape = Tape(model, "*attention.heads", detach=False)
     with torch.enable_grad():
-        losses = judge.losses(judge.sample.states(judge.model, tape))
+        states = sample.states(model, tape)
+        with torch.no_grad():
+            judge = Judge(model, sample, states.detach())
         sites = list(tape)
-        slopes = torch.autograd.grad(losses.sum(), [tape[site] for site in sites])
+        if not judge.answered:
+            return judge, {(site, head): 0.0 for site in sites for head in range(tape[site].shape[1])}
+        slopes = torch.autograd.grad(judge.losses(states).sum(), [tape[site] for site in sites])
     found: dict[tuple[str, int], float] = {}
     for site, slope in zip(sites, slopes, strict=True):
         heads = tape[site].detach()
         change = ((_changed(heads, value) - heads) * slope).float().sum((0, 2, 3))
         found |= {(site, head): each for head, each in enumerate(change.tolist())}
-    return found
+    return judge, found
 
 
 def _taken_away(

@@ -129,14 +129,15 @@ class Judge:
     Args:
         model: In eval mode, and without gradients.
         sample: What it reads.
+        states: Its last states, where they are known.
     """
 
-    def __init__(self, model: Transformer, sample: Sample) -> None:
+    def __init__(self, model: Transformer, sample: Sample, states: Tensor | None = None) -> None:
         self.model, self.sample, self.kind = model, sample, kind_of(model)
         answers = torch.tensor(sample.answers, device=model.device)
         self.positions = (answers != IGNORED).nonzero()[:, 0] if self.kind in ("next", "same") else None
         self.answers = answers[self.positions] if self.positions is not None else None
-        states = sample.states(model)
+        states = sample.states(model) if states is None else states
         self.whole = said(model, states) if self.positions is None else None
         self.loss = float(self.losses(states)[0])
 

@@ -373,11 +373,11 @@ function showPair() {
     const map = new HeatMap(byId(`pair-${number}`), terms[`text_${number}`], (row, column) => tellPair(number - 1, row, column));
     return map;
   });
-  let shown = [];
+  let shown = [], at;
   function tellPair(which, row, column) {
     const { values, rows, columns } = shown[which];
     byId("pair-said").replaceChildren(
-      element("span", "of", terms[`text_${which + 1}`]), token(rows[row], row), " → ", token(columns[column], column),
+      element("span", "of", `${terms[`text_${which + 1}`]}, ${filled(terms.head_at, at)}`), token(rows[row], row), " → ", token(columns[column], column),
       element("strong", "", written(values[row * columns.length + column])),
     );
   }
@@ -386,6 +386,7 @@ function showPair() {
     const both = [layer, other];
     const values = await Promise.all(both.map((each) => valuesOf(each, head)));
     shown = both.map((each, i) => ({ values: values[i], rows: data.axes[each.rows], columns: data.axes[each.columns] }));
+    at = { layer: layer.layer, head };
     const largest = Math.max(...values.map(largestOf));
     maps.forEach((map, i) => map.show(shown[i].values, shown[i].rows, shown[i].columns, largest));
   }

@@ -157,6 +157,9 @@ def _packed_all(
     """The weights as text and the number of their digits; the text's own have what the further sections leave."""
     packed: dict[LayerAttention, str] = {}
     for digits in DIGITS:
+        middle = attention[len(attention) // 2]
+        if digits != DIGITS[-1] and len(attention) * len(_deflated(middle.weights, digits)) > 1.5 * room:
+            continue  # far from it: the seconds are saved
         more = _packed(beside, digits, int(BESIDE * room))
         packed = _packed(attention, digits, room - sum(map(_size, more, more.values()))) | more
         if len(packed) == len(attention) + len(beside):
