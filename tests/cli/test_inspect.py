@@ -206,7 +206,7 @@ def test_patches_are_told_line_by_line(text_run: Path) -> None:
         r"  loss [\d.]+ -> [\d.]+ nats, mean KL [\d.]+ nats, \d+ of \d+ answers changed",
         lines[1],
     )
-    assert lines[-2].startswith("  attention that moved: decoder.blocks.0.attention 0.000")
+    assert lines[-2].startswith("  attention moved most in decoder.blocks.0.attention 0.000")
     assert lines[-1] == "inspect.html"
     assert "decoder.*.attention.output=zero" in Path("inspect.html").read_text("utf-8")
 

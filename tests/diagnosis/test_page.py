@@ -52,6 +52,14 @@ def full() -> Look:
     )
 
 
+@pytest.fixture(scope="module")
+def page(full: Look, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its page."""
+    file = tmp_path_factory.mktemp("page") / "a.html"
+    full.save(file)
+    return file
+
+
 def opened(browser: Any, page: Path, width: int = 1000, scheme: str = "light") -> tuple[Any, list[str]]:
     tab = browser.new_context(
         offline=True, viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
@@ -70,9 +78,8 @@ def said_of(tab: Any) -> list[str]:
     return found
 
 
-def test_every_head_is_there_and_opens(tmp_path: Path, browser: Any, full: Look) -> None:
-    full.save(tmp_path / "a.html")
-    tab, said = opened(browser, tmp_path / "a.html")
+def test_every_head_is_there_and_opens(page: Path, browser: Any, full: Look) -> None:
+    tab, said = opened(browser, page)
     thumbs = tab.locator(".thumb")
     assert thumbs.count() == 4
     thumbs.nth(3).click()
@@ -88,9 +95,8 @@ def test_every_head_is_there_and_opens(tmp_path: Path, browser: Any, full: Look)
     assert not said
 
 
-def test_roles_are_sorted_by_a_click(tmp_path: Path, browser: Any, full: Look) -> None:
-    full.save(tmp_path / "a.html")
-    tab, said = opened(browser, tmp_path / "a.html")
+def test_roles_are_sorted_by_a_click(page: Path, browser: Any, full: Look) -> None:
+    tab, said = opened(browser, page)
     assert full.found.ablation is not None
     effects = sorted((each.loss or 0.0 for each in full.found.ablation.effects), reverse=True)
 
@@ -106,9 +112,8 @@ def test_roles_are_sorted_by_a_click(tmp_path: Path, browser: Any, full: Look) -
     assert not said
 
 
-def test_guesses_are_read_by_keys(tmp_path: Path, browser: Any, full: Look) -> None:
-    full.save(tmp_path / "a.html")
-    tab, said = opened(browser, tmp_path / "a.html")
+def test_guesses_are_read_by_keys(page: Path, browser: Any, full: Look) -> None:
+    tab, said = opened(browser, page)
     lens = full.found.lens
     assert lens is not None
     assert tab.locator("#lens-table td").count() == 2 * 6
@@ -120,9 +125,8 @@ def test_guesses_are_read_by_keys(tmp_path: Path, browser: Any, full: Look) -> N
     assert not said
 
 
-def test_the_slider_goes_through_the_steps(tmp_path: Path, browser: Any, full: Look) -> None:
-    full.save(tmp_path / "a.html")
-    tab, said = opened(browser, tmp_path / "a.html")
+def test_the_slider_goes_through_the_steps(page: Path, browser: Any, full: Look) -> None:
+    tab, said = opened(browser, page)
     written = full.found.written
     assert written is not None
     steps = len(written.read) - written.prompt + 1
@@ -143,9 +147,8 @@ def test_the_slider_goes_through_the_steps(tmp_path: Path, browser: Any, full: L
     assert not said
 
 
-def test_two_texts_stand_side_by_side(tmp_path: Path, browser: Any, full: Look) -> None:
-    full.save(tmp_path / "a.html")
-    tab, said = opened(browser, tmp_path / "a.html")
+def test_two_texts_stand_side_by_side(page: Path, browser: Any, full: Look) -> None:
+    tab, said = opened(browser, page)
     pair = full.found.pair
     assert pair is not None
     rows = tab.locator("#moves tbody tr")
@@ -162,9 +165,8 @@ def test_two_texts_stand_side_by_side(tmp_path: Path, browser: Any, full: Look) 
     assert not said
 
 
-def test_what_was_changed_is_told(tmp_path: Path, browser: Any, full: Look) -> None:
-    full.save(tmp_path / "a.html")
-    tab, _ = opened(browser, tmp_path / "a.html")
+def test_what_was_changed_is_told(page: Path, browser: Any, full: Look) -> None:
+    tab, _ = opened(browser, page)
     outcome = full.found.outcome
     assert outcome is not None
     shown = tab.inner_text("#patched")

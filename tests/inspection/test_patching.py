@@ -84,6 +84,14 @@ def test_the_mean_of_a_residual_is_that_over_positions(tiny):
     torch.testing.assert_close(patch.change(x)[0, 2], x[0].mean(0))
 
 
+def test_attention_that_needs_too_much_is_not_compared(tiny):
+    model, each = tiny(), [Intervention.parse("decoder.blocks.0.residual=zero")]
+    numbers = 2 * 4 * 5 * 5 * 4  # before and after, four bytes, 5 x 5, four heads
+    sample = Sample.of(model, TOKENS)
+    assert len(intervene(model, sample, each, limit_bytes=numbers).attention) == 2
+    assert intervene(model, sample, each, limit_bytes=numbers - 1).attention == {}
+
+
 def test_patterns_and_several_patches(tiny):
     model = tiny(kind="encoder_decoder")
     sample = Sample.of(model, [1, 2, 3], [4, 5], [2, 3, 9])

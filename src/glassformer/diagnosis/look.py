@@ -268,8 +268,9 @@ def outcome_lines(look: Look, number: int = 5) -> list[str]:
             f"{at or ' '} KL {each.divergence:.3f}, {best_guesses(found, each.before, 1)} -> "
             f"{best_guesses(found, each.after, 1)}"
         )
-    moved = ", ".join(f"{site} {share:.3f}" for site, share in outcome.attention.items())
-    return [*shown, *([f"  attention that moved: {moved}"] if moved else [])]
+    most = sorted(outcome.attention.items(), key=lambda each: -each[1])[:3]
+    moved = ", ".join(f"{site} {share:.3f}" for site, share in most)
+    return [*shown, *([f"  attention moved most in {moved}"] if moved else [])]
 
 
 def cuts(reading: Reading, language: str) -> list[str]:

@@ -159,6 +159,10 @@ TEXTS = Catalogue(
         "afterwards": {"en": "after", "zh": "改动后"},
         "moved_attention": {"en": "Attention that moved", "zh": "移动的注意力"},
         "moved_axis": {"en": "share of a row, mean over heads and rows", "zh": "占一行的份额，按头和行平均"},
+        "moved_left_out": {
+            "en": "The attention before and after was not compared: the text is too long to keep both.",
+            "zh": "文本过长，无法同时保存改动前后的注意力，因此未作比较。",
+        },
         "most_changed": {
             "en": "The {number} positions where the answer moved most, of {all}.",
             "zh": "共 {all} 个位置，列出答案变化最大的 {number} 个。",

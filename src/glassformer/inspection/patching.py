@@ -18,14 +18,18 @@ from glassformer.core.tape import Patch, Tape
 from glassformer.inspection.sample import Judge, Kind, Sample, said
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
+from glassformer.parts.attention import Attention
 
 HEADS = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]$")
 """At the end of a site: which heads, as in "decoder.blocks.0.attention.heads[0,3]"."""
 
 FILES = (".npy", ".safetensors", ".json")
 
-MOST_SCORES = 2**26
-"""Scores of all positions, before and after, that are compared at once: 256 MiB of float32 each; later ones if more."""
+LIMIT_BYTES = 512 * 2**20
+"""What the attention of all layers may need, before and after: 12 layers of 12 heads over 512 tokens need 288 MiB."""
+
+MOST_SCORES = 2**25
+"""Scores of all positions, before and after, that are compared at once: 128 MiB of float32 each; later ones if more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +139,7 @@ class Outcome:
         loss: Before and after; see `Judge`.
         positions: Of every position that was compared, the first one first.
         attention: By layer of attention, how far a row of its weights moved, in mean over heads and rows: half the sum
-            of |after - before|, 0 = not at all, 1 = to other tokens altogether.
+            of |after - before|, 0 = not at all, 1 = to other tokens altogether. Empty where the text is too long.
     """
 
     interventions: tuple[str, ...]
@@ -157,7 +161,12 @@ class Outcome:
 
 
 def intervene(
-    model: Transformer, sample: Sample, interventions: Sequence[Intervention], *, top: int = 5, limit: int = 2048
+    model: Transformer,
+    sample: Sample,
+    interventions: Sequence[Intervention],
+    *,
+    top: int = 5,
+    limit_bytes: int = LIMIT_BYTES,
 ) -> Outcome:
     """Run a sample as it is and changed, and return the difference.
 
@@ -166,7 +175,7 @@ def intervene(
         sample: What it reads.
         interventions: What is changed, in this order.
         top: Answers that are kept of each position.
-        limit: Tokens above which attention is not compared: its weights are made in full, before and after.
+        limit_bytes: Memory that attention may need, before and after; above it, it is not compared.
 
     Raises:
         ConfigError: An intervention that matches no site, or whose values do not fit.
@@ -177,7 +186,7 @@ def intervene(
         found, made = intervention.patches(model)
         sites |= found
         patches += made
-    looked_at = ["*.weights"] if len(sample.tokens) + len(sample.sources or ()) <= limit else []
+    looked_at = ["*.weights"] if _attention_bytes(model, sample) <= limit_bytes else []
     moved: dict[str, float] = {}
     with inference(model.modules()):
         judge = Judge(model, sample)
@@ -192,6 +201,13 @@ def intervene(
             )
         positions = _compared(judge, before, after, top)
     return Outcome(tuple(each.said for each in interventions), tuple(sites), judge.kind, losses, positions, moved)
+
+
+def _attention_bytes(model: Transformer, sample: Sample) -> int:
+    """Of the weights of all layers, before and after."""
+    longest = max(len(sample.tokens), len(sample.sources or ()))
+    attentions = (module for module in model.modules() if isinstance(module, Attention))
+    return 2 * 4 * longest * longest * sum(attention.config.n_heads for attention in attentions)
 
 
 def _compared(judge: Judge, before: Tensor, after: Tensor, top: int) -> tuple[Changed, ...]:

@@ -203,8 +203,8 @@ def _outcome(found: Findings, outcome: Outcome, said: Callable[..., str]) -> str
         shown += rows([said("position"), "KL", said("before"), said("afterwards")], cells)
     if outcome.attention:
         drawn = bars(outcome.attention, title=said("moved_attention"), x_label=said("moved_axis"))
-        shown += picture(svg(drawn))
-    return shown
+        return shown + picture(svg(drawn))
+    return shown + note(said("moved_left_out"))
 
 
 def _where(found: Findings, each: Changed, outcome: Outcome) -> str:
