@@ -346,7 +346,7 @@ def _check_size(sites: Sequence[_Site], limit_bytes: int, *, large: bool) -> Non
             f"{mib(kept + at_work)} ({mib(kept)} to keep, {mib(at_work)} while a layer is at work); the limit is "
             f"{mib(limit_bytes)}. Choose layers (--layers 0,1), heads (--heads 0), fewer tokens (--max-tokens "
             f"{max(1, longest // 2)}) or neighbours together (--pool 8); in Python, long_attention_weights of "
-            "inspection.long gives some rows, in half precision (dtype=torch.float16), or writes them to disk (file=...)"
+            "inspection.long gives some rows, in half precision (dtype=torch.float16), or to disk (file=...)"
         )
 
 
