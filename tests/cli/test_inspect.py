@@ -196,3 +196,62 @@ def test_inspect_says_what_a_classifier_decided(label_run: Path) -> None:
     result = call("inspect", label_run, "how many dogs", "--language", "zh")
     assert result.stderr == f"note: labelled {found['label']}, {said}\n"
     assert f"<dt>{found['label']}</dt><dd>{said}</dd>" in Path("inspect.html").read_text("utf-8")
+
+
+def test_patches_are_told_line_by_line(text_run: Path) -> None:
+    result = call("inspect", text_run, "The fox", "--patch", "decoder.*.attention.output=zero", "--ablate", "none")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "decoder.*.attention.output=zero: 1 values changed"
+    assert re.fullmatch(
+        r"  loss [\d.]+ -> [\d.]+ nats, mean KL [\d.]+ nats, \d+ of \d+ answers changed",
+        lines[1],
+    )
+    assert lines[-2].startswith("  attention moved most in decoder.blocks.0.attention 0.000")
+    assert lines[-1] == "inspect.html"
+    assert "decoder.*.attention.output=zero" in Path("inspect.html").read_text("utf-8")
+
+
+def test_two_texts_are_told_line_by_line(text_run: Path) -> None:
+    result = call("inspect", text_run, "The quick fox", "--contrast", "The lazy fox", "--token", "x")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("heads whose attention from x changes most")
+    assert re.match(r"  layer 0 head [01]  x: change \d\.\d{3}, ", lines[1])
+
+
+def test_steps_of_what_is_written_are_on_the_page(text_run: Path) -> None:
+    assert call("inspect", text_run, "The ", "--generate", "3").stdout == "inspect.html\n"
+    more = data_of(Path("inspect.html"))["more"]
+    assert len(more["steps"]["read"]) == more["steps"]["prompt"] + 3
+    assert "steps" not in data_of_plain(text_run)["more"]
+
+
+def data_of_plain(run: Path) -> Any:
+    call("inspect", run, "The ", "--out", "plain.html")
+    return data_of(Path("plain.html"))
+
+
+def test_json_holds_what_was_found(text_run: Path) -> None:
+    result = call("inspect", text_run, "The fox", "--json", "--out", "page.html")
+    found = json.loads(result.stdout)
+    assert found["files"] == ["page.html"]
+    assert {"site", "head", "role", "shares", "entropy", "effect", "exact"} <= set(found["heads"][0])
+    assert found["heads"][0]["effect"] is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--patch", "decoder.blocks.0.residual"], "write SITE=zero"),
+        (["--patch", "decoder.blocks.9.residual=zero"], "no site matches"),
+        (["--patch", "decoder.blocks.0.residual=none.npy"], "there is no file none.npy"),
+        (["--token", "a"], "--contrast"),
+        (["--contrast", "abc"], "the same tokens"),
+    ],
+)
+def test_mistakes_of_findings_are_named(options: list[str], says: str) -> None:
+    refused(call("inspect", "preset:tiny", "abc", *options), says)
+    assert not Path("inspect.html").exists()
+
+
+def test_ablate_is_zero_mean_or_none() -> None:
+    refused(call("inspect", "preset:tiny", "abc", "--ablate", "one"), "give zero, mean or none", code=2)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from glassformer.cli.options import Device, Model, Precision, Threads, open_model
-from glassformer.cli.words import given, is_stream, note
+from glassformer.cli.options import Device, Json, Model, Precision, Threads, open_model
+from glassformer.cli.words import echo_json, given, is_stream, note
 
 if TYPE_CHECKING:
-    from glassformer.checkpoint.loading import Loaded
-    from glassformer.generation.reading import Reading
-    from glassformer.inspection.inspect import Axis, LayerAttention
+    from glassformer.inspection.inspect import LayerAttention
 
 HTML = Path("inspect.html")
 
@@ -45,7 +43,41 @@ def inspect(
         int | None,
         typer.Option(metavar="N", min=1, help="Read only the first N tokens of each text.", show_default=False),
     ] = None,
+    pool: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Show N neighbouring tokens as one, for long texts.")
+    ] = 1,
+    generate: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Write N tokens and show each step's attention.", show_default=False),
+    ] = None,
+    contrast: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="A second text: which heads notice the difference?", show_default=False),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(metavar="TOKEN", help="Compare at this token of both texts.", show_default=False),
+    ] = None,
+    patch: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SITE=VALUE",
+            help="Replace what stands at a site (* allowed, [0,3] for heads) by zero, mean, or a file's numbers; "
+            "several times.",
+            show_default=False,
+        ),
+    ] = None,
+    ablate: Annotated[
+        str, typer.Option(metavar="WORD", help="What a head is set to, to see its worth: zero, mean or none.")
+    ] = "zero",
+    ablate_heads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Heads to take away one by one; the others are estimated.", show_default=False
+        ),
+    ] = None,
     language: Annotated[str, typer.Option(metavar="NAME", help="Of the page and the pictures: en or zh.")] = "en",
+    as_json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
     precision: Precision = "float32",
@@ -53,7 +85,8 @@ def inspect(
     """Show who looks at whom, in every layer and head.
 
     Writes one HTML page that needs no network, or pictures, or both: the attention of encoder, decoder and
-    cross-attention, and how large the residual stream is after every layer.
+    cross-attention, what each head does and is worth, what the model would say after each layer, and how large the
+    residual stream is.
     """
     from glassformer.cli.waiting import waiting
     from glassformer.core.files import ensure_writable
@@ -73,37 +106,42 @@ def inspect(
             ensure_writable(folder, option)
     loaded = open_model(model, device, threads, precision)
     with waiting("looking") as advanced:
-        from glassformer.generation.reading import reading_of
+        from glassformer.diagnosis.look import contrast_lines, cuts, outcome_lines
+        from glassformer.diagnosis.look import inspect as look_into
         from glassformer.inspection.canvas import readable
-        from glassformer.inspection.inspect import inspect_sample
         from glassformer.inspection.pictures import write_pictures
-        from glassformer.inspection.viewer import layer_names, write_inspection
+        from glassformer.inspection.viewer import layer_names
 
-        reading = reading_of(loaded.model, loaded.tokenizer, read, answer, max_tokens=max_tokens)
-        seen = inspect_sample(
-            loaded.model,
-            reading.tokens,
-            _axis(loaded, reading.tokens),
-            sources=reading.sources,
-            source_labels=None if reading.sources is None else _axis(loaded, reading.sources),
-            written_labels=None if reading.written is None else _axis(loaded, reading.written),
+        shown = page is not None or as_json
+        look = look_into(
+            loaded,
+            read,
+            answer,
+            source=loaded.source,
             layers=chosen_layers,
             heads=chosen_heads,
+            max_tokens=max_tokens,
+            pool=pool,
+            generate=generate or 0,
+            contrast=contrast,
+            token=token,
+            patches=patch or (),
+            guesses=shown,
+            ablate=_ablated(ablate) if shown else None,
+            most_heads=ablate_heads,
+            language=language,
+            advanced=advanced,
         )
+        seen = look.inspection
         files, undrawn = ([], []) if png is None else write_pictures(png, seen, language=language, advanced=advanced)
         left_out: Sequence[LayerAttention] = ()
         if page is not None:
-            texts = {"model": loaded.source, "input": read}
-            if reading.output:
-                texts["output"] = reading.output
-            title, notes = Path(loaded.source).resolve().name, _cut(reading, language)
-            notes += [word("own_output", language)] * reading.own
-            left_out = write_inspection(page, seen, title=title, texts=texts, notes=notes, language=language)
+            left_out = look.save(page)
             files.append(page)
-    for line in _cut(reading, "en"):
+    for line in cuts(look.reading, "en"):
         note(line)
-    if reading.own:
-        note(f"{word('own_output', 'en').removesuffix('.')}: {readable(reading.output or '', 80)}")
+    if look.reading.own:
+        note(f"{word('own_output', 'en').removesuffix('.')}: {readable(look.reading.output or '', 80)}")
     if seen.labels:
         label, share = next(iter(seen.labels.items()))
         note(f"labelled {readable(label)}, {100 * share:.1f} %")
@@ -111,21 +149,19 @@ def inspect(
         note(f"no installed font has all of {', '.join(undrawn)}; the pictures show □ there, the HTML page all")
     if left_out:
         note(f"too large for the page and left out: {layer_names(left_out)}; name some layers with --layers")
-    for file in files:
-        typer.echo(file)
+    if as_json:
+        echo_json(look.to_dict() | {"files": [str(file) for file in files]})
+        return
+    for line in [*contrast_lines(look), *outcome_lines(look), *map(str, files)]:
+        typer.echo(line)
 
 
-def _cut(reading: Reading, language: str) -> list[str]:
-    """How much of a text that is too long was read."""
-    from glassformer.inspection.wording import word
-
-    return [word(f"cut_{name}", language).format(read=n, all=of) for name, (n, of) in reading.cut.items()]
-
-
-def _axis(loaded: Loaded, ids: Sequence[int]) -> Axis:
-    from glassformer.inspection.inspect import Axis
-
-    return Axis.grouped(loaded.tokenizer.label_groups(ids))
+def _ablated(text: str) -> Literal["zero", "mean"] | None:
+    if text == "none":
+        return None
+    if text not in ("zero", "mean"):
+        raise typer.BadParameter(f"--ablate is {text!r}; give zero, mean or none")
+    return "zero" if text == "zero" else "mean"
 
 
 def _numbers(text: str | None, option: str) -> list[int] | None:

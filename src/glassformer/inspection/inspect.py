@@ -15,6 +15,8 @@ from glassformer.core.errors import DataError
 from glassformer.core.tape import Tape
 from glassformer.inspection.attention import COPIES, check_labels, mib
 from glassformer.inspection.layer_norms import RESIDUAL, layer_norms, rms
+from glassformer.inspection.long import CHUNK_NUMBERS, rows_of
+from glassformer.inspection.roles import HeadRole, head_roles
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
@@ -22,6 +24,9 @@ from glassformer.parts.attention import Attention
 Part = Literal["encoder", "decoder", "cross"]
 
 WEIGHTS = ".weights"
+
+LARGE_BYTES = 96 * 2**20
+"""Of a layer at work: one that would need more is made a few rows at a time, from its queries and keys."""
 
 LIMIT_BYTES = 384 * 2**20
 """What the weights of one sample may need: 12 layers of 12 heads over 512 tokens, also where tokens are merged."""
@@ -106,6 +111,7 @@ class LayerAttention:
             nothing. *Shape:* (heads, rows, columns).
         rows: Labels of those who look.
         columns: Labels of those who are looked at.
+        roles: What each head's attention goes to, token by token; empty where nobody measured it.
     """
 
     part: Part
@@ -114,6 +120,13 @@ class LayerAttention:
     weights: Float[Tensor, "head query key"]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    roles: tuple[HeadRole, ...] = ()
+
+    @property
+    def site(self) -> str:
+        """Of the attention in its model, as in "decoder.blocks.3.attention"."""
+        stack = "encoder" if self.part == "encoder" else "decoder"
+        return f"{stack}.blocks.{self.layer}.{'cross_attention' if self.part == 'cross' else 'attention'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +170,7 @@ def inspect_sample(
     *,
     sources: Sequence[int] | None = None,
     source_labels: Axis | None = None,
+    written: Sequence[int] | None = None,
     written_labels: Axis | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
@@ -173,8 +187,8 @@ def inspect_sample(
         labels: What they are called.
         sources: Ids that the encoder of an encoder-decoder reads.
         source_labels: What those are called.
-        written_labels: Labels of the rows of cross-attention: what is written at each step, which is the next token
-            and not the one that is read; None = `labels`.
+        written: Ids that are written at each step, which are the next tokens and not those that are read; None = those.
+        written_labels: What those are called: the rows of cross-attention; None = `labels`.
         layers: Which layers' attention, from 0, in each stack; None = all.
         heads: Which heads, from 0; None = all.
         limit_bytes: Memory that the weights may need, estimated before any work.
@@ -189,22 +203,35 @@ def inspect_sample(
         if ids is not None:
             _check_text(ids, axis)
     sites = list(_chosen(model, layers, heads, axes))
-    _check_size(sites, limit_bytes)
+    large = max(site.bytes_at_work for site in sites) > LARGE_BYTES
+    _check_size(sites, limit_bytes, large=large)
     chosen = None if heads is None else sorted(set(heads))
 
     def kept(value: Tensor) -> Tensor:
         if value.ndim == 3:  # the residual stream
             return rms(value)
-        return value if chosen is None else value[:, chosen]  # a copy, for a view would keep all heads alive
+        # A copy, for a view would keep all heads alive; of queries and keys, all are few.
+        return value if chosen is None or large else value[:, chosen]
 
     head = model.config.head
-    tape = Tape(model, *(site.name for site in sites), f"*{RESIDUAL}", reduce=kept)
+    names = [site.name for site in sites]
+    wanted = [name.removesuffix(WEIGHTS) + which for name in names for which in (".q", ".k")] if large else names
+    tape = Tape(model, *wanted, f"*{RESIDUAL}", reduce=kept)
     with inference(model.modules()):
         memory = None if sources is None else model.encode(_row(sources, model), tape=tape)
         labelling = head is not None and head.pooling is not None and head.vocab_size is not None
         found = model(_row(tokens, model), memory=memory, outputs="logits" if labelling else "hidden", tape=tape)
     decided = _labels(head, found[0]) if head is not None and labelling else {}
-    return Inspection(tuple(site.read(tape) for site in sites), tuple(_sizes(tape, axes)), decided)
+    read: dict[Part, Sequence[int]] = {"encoder": sources or tokens, "decoder": tokens, "cross": written or tokens}
+    seen = tuple(
+        site.read(
+            rows_of(model, site.name, tape, heads=site.heads) if large else tape[site.name][0],
+            read,
+            causal=_causal(model, site.part),
+        )
+        for site in sites
+    )
+    return Inspection(seen, tuple(_sizes(tape, axes)), decided)
 
 
 @dataclass(frozen=True)
@@ -225,18 +252,29 @@ class _Site:
         return self.number * COPIES * self.n_heads * _length(self.rows) * _length(self.columns)
 
     @property
-    def bytes_kept(self) -> int:
-        whole = self.number * len(self.heads) * _length(self.rows) * _length(self.columns)
-        merged = 4 * len(self.heads) * len(self.rows.labels) * len(self.columns.labels)
-        return whole + (merged if self.rows.merges or self.columns.merges else 0)
+    def bytes_whole(self) -> int:
+        return self.number * len(self.heads) * _length(self.rows) * _length(self.columns)
 
-    def read(self, tape: Tape) -> LayerAttention:
-        weights = tape[self.name][0].to("cpu", torch.float32)
+    @property
+    def bytes_merged(self) -> int:
+        if not (self.rows.merges or self.columns.merges):
+            return 0
+        return 4 * len(self.heads) * len(self.rows.labels) * len(self.columns.labels)
+
+    def read(self, weights: Tensor, ids: Mapping[Part, Sequence[int]], *, causal: bool) -> LayerAttention:
+        weights = weights.to("cpu", torch.float32)
+        cross = self.part == "cross"
+        columns = ids["encoder" if cross else self.part]
+        roles = tuple(head_roles(weights, ids[self.part], columns, causal=causal, cross=cross))
         if self.columns.merges:
             weights = self.columns.summed(weights, 2)
         if self.rows.merges:
             weights = self.rows.averaged(weights, 1)
-        return LayerAttention(self.part, self.layer, self.heads, weights, self.rows.labels, self.columns.labels)
+        return LayerAttention(self.part, self.layer, self.heads, weights, self.rows.labels, self.columns.labels, roles)
+
+
+def _causal(model: Transformer, part: Part) -> bool:
+    return part != "encoder" and model.config.output_stack.causal
 
 
 def _labels(head: HeadConfig, logits: Tensor) -> dict[str, float]:
@@ -294,16 +332,21 @@ def _known(model: Transformer, axes: dict[str, Axis]) -> Iterator[_Site]:
         yield _Site(site.name, part, int(layer), tuple(range(n_heads)), n_heads, number, rows, columns)
 
 
-def _check_size(sites: Sequence[_Site], limit_bytes: int) -> None:
-    kept, at_work = sum(site.bytes_kept for site in sites), max(site.bytes_at_work for site in sites)
+def _check_size(sites: Sequence[_Site], limit_bytes: int, *, large: bool) -> None:
+    kept = sum(site.bytes_whole + site.bytes_merged for site in sites)
+    at_work = max(site.bytes_at_work for site in sites)
+    if large:  # one layer after the other is made, a few rows at a time, and merged
+        kept = sum(site.bytes_merged or site.bytes_whole for site in sites)
+        at_work = max(site.bytes_whole if site.bytes_merged else 0 for site in sites) + 4 * COPIES * CHUNK_NUMBERS
     if kept + at_work > limit_bytes:
         longest = max(max(_length(site.rows), _length(site.columns)) for site in sites)
         numbers = sum(len(site.heads) * _length(site.rows) * _length(site.columns) for site in sites)
         raise DataError(
             f"{numbers:,} attention weights of {len(sites)} layers over {longest} tokens need about "
             f"{mib(kept + at_work)} ({mib(kept)} to keep, {mib(at_work)} while a layer is at work); the limit is "
-            f"{mib(limit_bytes)}. Choose layers (--layers 0,1), heads (--heads 0) or fewer tokens (--max-tokens "
-            f"{max(1, longest // 2)})"
+            f"{mib(limit_bytes)}. Choose layers (--layers 0,1), heads (--heads 0), fewer tokens (--max-tokens "
+            f"{max(1, longest // 2)}) or neighbours together (--pool 8); in Python, long_attention_weights of "
+            "inspection.long gives some rows, in half precision (dtype=torch.float16), or to disk (file=...)"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -21,8 +22,13 @@ from glassformer.core.files import write_text
 from glassformer.core.wording import known_language
 from glassformer.inspection.canvas import readable, svg
 from glassformer.inspection.figures import COLOUR_MAP, bars
+from glassformer.inspection.findings import Findings
 from glassformer.inspection.inspect import Inspection, LayerAttention
+from glassformer.inspection.inspect_wording import TEXTS
 from glassformer.inspection.page import cell, facts, note, page, picture, rows, section
+from glassformer.inspection.sections import content as found_content
+from glassformer.inspection.sections import sections as found_sections
+from glassformer.inspection.sections import views
 from glassformer.inspection.wording import word
 
 LIMIT_BYTES = 10_000_000
@@ -43,6 +49,11 @@ LONGEST_TEXT, LONGEST_LABEL = 400, 80
 MOST_LABELS = 12
 """Labels whose probability is shown."""
 
+NOTHING = Findings()
+
+BESIDE = 0.5
+"""Share of the room that the attention of further sections may take."""
+
 PARTS = ("encoder", "decoder", "cross")
 
 WORDS = (
@@ -60,48 +71,78 @@ def write_inspection(
     title: str,
     texts: Mapping[str, str],
     notes: Sequence[str] = (),
+    found: Findings = NOTHING,
     language: str = "en",
     limit_bytes: int = LIMIT_BYTES,
 ) -> tuple[LayerAttention, ...]:
-    """Write an inspection as one HTML file that needs nothing else.
+    """Write an inspection as one HTML file that needs nothing else; arguments and errors as of `inspection_page`.
 
     Args:
         path: The file.
-        inspection: From `inspect_sample`.
-        title: Heading of the page.
-        texts: What was read and written, by a key of `wording.MESSAGES`.
-        notes: What else is to be known about them.
-        language: "en" or "zh".
-        limit_bytes: What the page may take; see `LIMIT_BYTES`.
 
     Returns:
         The layers that were left out.
 
     Raises:
-        ConfigError: There is no such language.
-        DataError: Not a single layer fits.
         CheckpointError: The file cannot be written.
     """
-    known_language(language)
-    sections = _sections(inspection, language)
-    code, css = (files(__package__).joinpath(name).read_text("utf-8") for name in ("viewer.js", "viewer.css"))
+    html, left_out = inspection_page(
+        inspection, title=title, texts=texts, notes=notes, found=found, language=language, limit_bytes=limit_bytes
+    )
+    write_text(path, html)
+    return left_out
 
-    def drawn(packed: Mapping[LayerAttention, str], digits: int, left_out: Sequence[LayerAttention]) -> str:
-        head = _head(texts, [*notes, *_left_out(left_out, limit_bytes, language)], language)
+
+def inspection_page(
+    inspection: Inspection,
+    *,
+    title: str,
+    texts: Mapping[str, str],
+    notes: Sequence[str] = (),
+    found: Findings = NOTHING,
+    language: str = "en",
+    limit_bytes: int = LIMIT_BYTES,
+) -> tuple[str, tuple[LayerAttention, ...]]:
+    """Return an inspection as one HTML page that needs nothing else, and the layers that were left out.
+
+    Args:
+        inspection: From `inspect_sample`.
+        title: Heading of the page.
+        texts: What was read and written, by a key of `wording.MESSAGES`.
+        notes: What else is to be known about them.
+        found: What else was found out.
+        language: "en" or "zh".
+        limit_bytes: What the page may take; see `LIMIT_BYTES`.
+
+    Raises:
+        ConfigError: There is no such language.
+        DataError: Not a single layer fits.
+    """
+    known_language(language)
+    before, behind = found_sections(inspection, found, language)
+    own, sizes = _sections(inspection, language)
+    body = [_contents([*before, own, *behind, sizes]), *before, own, *behind, sizes]
+    code, css = ("\n".join(_part(f"{name}.{kind}") for name in ("viewer", "sections")) for kind in ("js", "css"))
+    beside = views(found)
+
+    def drawn(packed: dict[LayerAttention, str], digits: int, left_out: Sequence[LayerAttention]) -> str:
+        missing = [TEXTS.say("left_out_views", language, limit=f"{limit_bytes / 1e6:g}")] * (
+            not all(layer in packed for layer in beside)
+        )
+        head = _head(texts, [*notes, *_left_out(left_out, limit_bytes, language), *missing], language)
         head += _decision(inspection.labels, language)
-        content = _content(inspection, packed, digits, language)
-        return page(title, [head, *sections], word("footer", language), language, css=css, script=code, data=content)
+        content = _content(inspection, found, packed, digits, language)
+        return page(title, [head, *body], word("footer", language), language, css=css, script=code, data=content)
 
     room = limit_bytes - len(drawn({}, DIGITS[0], inspection.attention).encode())
-    packed, digits = _packed(inspection.attention, room)
-    if not packed:
+    packed, digits = _packed_all(inspection.attention, beside, room)
+    if not any(layer in packed for layer in inspection.attention):
         raise DataError(
             f"not a single layer fits a page of {limit_bytes / 1e6:g} MB; choose heads (--heads 0), fewer tokens "
             "(--max-tokens 100), or pictures (--png)"
         )
     left_out = tuple(layer for layer in inspection.attention if layer not in packed)
-    write_text(path, drawn(packed, digits, left_out))
-    return left_out
+    return drawn(packed, digits, left_out), left_out
 
 
 def layer_names(layers: Sequence[LayerAttention], language: str = "en") -> str:
@@ -110,20 +151,36 @@ def layer_names(layers: Sequence[LayerAttention], language: str = "en") -> str:
     return "; ".join(f"{word(f'part_{part}', language)} {', '.join(found)}" for part, found in numbers.items() if found)
 
 
-def _packed(attention: Sequence[LayerAttention], room: int) -> tuple[dict[LayerAttention, str], int]:
-    """The weights as text and the number of their digits; of each stack the first layers, if not all have room."""
+def _packed_all(
+    attention: Sequence[LayerAttention], beside: Sequence[LayerAttention], room: int
+) -> tuple[dict[LayerAttention, str], int]:
+    """The weights as text and the number of their digits; the text's own have what the further sections leave."""
     packed: dict[LayerAttention, str] = {}
     for digits in DIGITS:
-        packed, left = {}, room
-        for layer in sorted(attention, key=lambda each: each.layer):
-            text = _deflated(layer.weights, digits)
-            left -= len(text) + 150 + 8 * len(layer.heads)  # the names and numbers around it
-            if left < 0:
-                break
-            packed[layer] = text
-        else:
+        middle = attention[len(attention) // 2]
+        if digits != DIGITS[-1] and len(attention) * len(_deflated(middle.weights, digits)) > 1.5 * room:
+            continue  # far from it: the seconds are saved
+        more = _packed(beside, digits, int(BESIDE * room))
+        packed = _packed(attention, digits, room - sum(map(_size, more, more.values()))) | more
+        if len(packed) == len(attention) + len(beside):
             return packed, digits
     return packed, DIGITS[-1]
+
+
+def _packed(attention: Sequence[LayerAttention], digits: int, room: int) -> dict[LayerAttention, str]:
+    """The weights as text; of each stack the first layers, if not all have room."""
+    packed: dict[LayerAttention, str] = {}
+    for layer in sorted(attention, key=lambda each: each.layer):
+        text = _deflated(layer.weights, digits)
+        room -= _size(layer, text)
+        if room < 0:
+            break
+        packed[layer] = text
+    return packed
+
+
+def _size(layer: LayerAttention, text: str) -> int:
+    return len(text) + 150 + 8 * len(layer.heads)  # the names and numbers around it
 
 
 def _deflated(weights: Float[Tensor, "head query key"], digits: int) -> str:
@@ -135,7 +192,9 @@ def _deflated(weights: Float[Tensor, "head query key"], digits: int) -> str:
     ).decode()
 
 
-def _content(inspection: Inspection, packed: Mapping[LayerAttention, str], digits: int, language: str) -> str:
+def _content(
+    inspection: Inspection, found: Findings, packed: dict[LayerAttention, str], digits: int, language: str
+) -> str:
     """The JSON that the script reads."""
     axes: dict[tuple[str, ...], int] = {}
 
@@ -144,10 +203,10 @@ def _content(inspection: Inspection, packed: Mapping[LayerAttention, str], digit
 
     attention = []
     for layer in inspection.attention:
-        found = {"part": layer.part, "layer": layer.layer, "heads": layer.heads}
-        found |= {"rows": axis(layer.rows), "columns": axis(layer.columns)}
+        named = {"part": layer.part, "layer": layer.layer, "heads": layer.heads}
+        named |= {"rows": axis(layer.rows), "columns": axis(layer.columns)}
         if layer in packed:
-            attention.append(found | {"weights": packed[layer]})
+            attention.append(named | {"weights": packed[layer]})
     sizes = [
         {
             "part": size.part,
@@ -157,6 +216,7 @@ def _content(inspection: Inspection, packed: Mapping[LayerAttention, str], digit
         }
         for size in inspection.sizes
     ]
+    more = found_content(inspection, found, packed, axis, language)
     content: dict[str, Any] = {
         "words": {key: word(key, language) for key in WORDS},
         "scale": 10**digits,
@@ -164,8 +224,23 @@ def _content(inspection: Inspection, packed: Mapping[LayerAttention, str], digit
         "axes": [[readable(label, LONGEST_LABEL) for label in labels] for labels in axes],
         "attention": attention,
         "sizes": sizes,
+        "more": more,
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _part(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _contents(sections: Sequence[str]) -> str:
+    """Links to the sections, by their headings."""
+    links = []
+    for each in sections:
+        name, heading = re.search('<section id="([^"]+)">', each), re.search("<h2>(.*?)</h2>", each)
+        if name and heading:
+            links.append(f'<a href="#{name[1]}">{heading[1]}</a>')
+    return f"<nav>{''.join(links)}</nav>"
 
 
 def _colours() -> str:
@@ -192,9 +267,13 @@ def _decision(labels: Mapping[str, float], language: str) -> str:
 def _sections(inspection: Inspection, language: str) -> list[str]:
     overall = {f"{size.part}.blocks.{size.layer}": size.overall for size in inspection.sizes}
     norms = picture(svg(bars(overall, title=word("norms_sample", language), x_label=word("norms_axis", language))))
+    shown = (
+        ("attention", _controls(language), "attention_hint"),
+        ("norms", f'{norms}<div id="sizes"></div>', "sizes_hint"),
+    )
     return [
-        section(word("attention", language), _controls(language), word("attention_hint", language)),
-        section(word("norms", language), f'{norms}<div id="sizes"></div>', word("sizes_hint", language)),
+        section(word(name, language), body, word(hint, language)).replace("<section>", f'<section id="{name}">', 1)
+        for name, body, hint in shown
     ]
 
 
