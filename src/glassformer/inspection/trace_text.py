@@ -44,8 +44,9 @@ def trace_lines(trace: Trace, language: str, width: int | None = None) -> Iterat
         if step.name == "block":
             if part:
                 yield ""
-            part, line = "", f" {block_line(step, language)}"
-            yield f"{line}  {shape_of(step).rjust(width - columns(line) - 2)}"
+            part, line, sizes = "", f" {block_line(step, language)}", shape_of(step)
+            fits = columns(line) + 2 + columns(sizes) <= width
+            yield from [f"{line}{sizes.rjust(width - columns(line))}"] if fits else [line, f"     {sizes}"]
             for remark in step.remarks:
                 yield from wrapped(remark, width, "     ")
             continue
@@ -61,7 +62,7 @@ def step_lines(step: Step, trace: Trace, language: str, width: int) -> Iterator[
     title = f"{step.number:>3}. {title_of(step, language)}"
     sizes = shape_of(step)
     gap = width - columns(title) - columns(sizes)
-    yield f"{title}{' ' * gap}{sizes}" if gap >= 2 else f"{title}  {sizes}"
+    yield from [f"{title}{' ' * gap}{sizes}"] if gap >= 2 else [title, f"     {sizes}"]
     yield from wrapped(REASONS[step.name][language], width, "     ")
     yield from _joined(step.equation.split(",  "), width, "     ", ",  ")
     for remark in step.remarks:
@@ -358,16 +359,15 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _joined(pieces: Sequence[str], width: int, indent: str, between: str = "  ·  ") -> Iterator[str]:
-    """The pieces with a dot between, as many on a line as there is room for."""
+    """The pieces with something between, as many on a line as there is room for."""
     line = ""
     for piece in pieces:
         longer = f"{line}{between}{piece}" if line else piece
         if line and columns(indent + longer) > width:
-            yield indent + line
+            yield from wrapped(line, width, indent)
             longer = piece
         line = longer
-    if line:
-        yield indent + line
+    yield from wrapped(line, width, indent)
 
 
 def _head(step: Step, head: int, language: str, value: Tensor) -> tuple[str, Tensor]:

@@ -243,17 +243,13 @@ MESSAGES = Catalogue(
         "after": {"en": "after {token}", "zh": "{token} 之后"},
         "at": {"en": "at {token}", "zh": "{token} 处"},
         "whole_text": {"en": "the text", "zh": "整段文本"},
-        "not_taped": {
-            "en": "worked out by the equation; the model does not make it a tensor of its own",
-            "zh": "按公式算出；模型本身不单独生成这个张量",
-        },
         "footer": {
             "en": "Made by glassformer. This page is one file and loads nothing from the network.",
             "zh": "由 glassformer 生成。本页是单个文件，不从网络加载任何内容。",
         },
         "generation": {"en": "Step by step with a cache", "zh": "借助缓存逐步生成"},
         "parallel": {
-            "en": "Training: one pass. {positions} tokens go in at once, {shape}, and all positions are scored at once; "
+            "en": "Training: one pass. {positions} tokens go in at once, {shape}, and all are scored at once; "
             "the mask keeps each from seeing what it is to predict.",
             "zh": "训练：一次前向。{positions} 个词元同时输入，{shape}，所有位置同时打分；"
             "掩码保证谁也看不到自己要预测的内容。",
