@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from glassformer.generation.text import generate_texts as generate_texts
     from glassformer.generation.text import score_text as score_text
     from glassformer.generation.text import stream_text as stream_text
+    from glassformer.inspection.trace import trace as trace
     from glassformer.kernels.attend import attend as attend
     from glassformer.models.arguments import ModelArguments as ModelArguments
     from glassformer.models.output import Loss as Loss
@@ -85,6 +86,7 @@ _WHERE = {
     "generate_texts": "generation.text",
     "score_text": "generation.text",
     "stream_text": "generation.text",
+    "trace": "inspection.trace",
     "attend": "kernels.attend",
     "ModelArguments": "models.arguments",
     "Loss": "models.output",

@@ -24,6 +24,7 @@ VERBS = (
     "generate",
     "score",
     "inspect",
+    "trace",
     "embed",
     "convert",
     "verify",

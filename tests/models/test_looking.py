@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
+
 import pytest
 import torch
 
+from glassformer.core.config import TransformConfig
 from glassformer.core.errors import ConfigError
 from glassformer.core.places import Places
 from glassformer.core.tape import Patch, Tape
@@ -21,6 +24,10 @@ MODELS = [
     {"kind": "encoder", "positions": "learned", "max_positions": 8},
     {"kind": "encoder_decoder", "n_kv_heads": 1},
     {"kind": "encoder_decoder", "positions": "none", "norm_place": "pre"},
+    {"kind": "decoder", "positions": "rotary", "norm": "rms", "norm_place": "pre", "attention": {"qk_norm": True}},
+    {"kind": "decoder", "attention": {"type": "shaw", "max_distance": 2, "soft_cap": 1.0}},
+    {"kind": "decoder", "attention": {"type": "linear"}, "gated": True},
+    {"kind": "encoder", "n_types": 2, "input_norm": True, "transform": TransformConfig(), "n_kv_heads": 1},
 ]
 EVERY_MODEL = pytest.mark.parametrize("arguments", MODELS, ids=lambda a: "-".join(map(str, a.values())))
 
@@ -134,6 +141,50 @@ def test_residual_stream_is_the_sum_of_what_the_layers_add(tiny):
     block = "decoder.blocks.0"
     added = tape[f"{block}.attention.output"] + tape[f"{block}.feed_forward.output"]
     torch.testing.assert_close(tape[f"{block}.residual"], tape["decoder.input.output"] + added)
+
+
+PARTS = MODELS[6:]
+
+
+@pytest.mark.parametrize("arguments", PARTS, ids=lambda a: "-".join(map(str, a.values())))
+@pytest.mark.parametrize("site", ["*.scaled", "*.mask", "*_projected", "*norm.output", "*.sum", "*.types", "*.factor",
+                                  "*.before_activation", "*.after_*", "head.*", "*.distances.*"])  # fmt: skip
+def test_patch_of_every_new_site_that_changes_nothing_changes_nothing(tiny, arguments, site):
+    model = tiny(**arguments)
+    if not any(fnmatch(each.name, site) for each in model.sites()):
+        pytest.skip("this model has no such site")
+    tape = Tape(model, patches=[Patch(site, lambda value: value.clone())])
+    torch.testing.assert_close(run(model, tape), run(model), atol=1e-5, rtol=1e-5)
+
+
+def test_patched_mask_lets_a_token_see_the_future(tiny):
+    """All see all: the first token's answer now depends on the last, and weights are those without a mask."""
+    model = tiny(n_layers=1)
+    site = "decoder.blocks.0.attention"
+    tape = Tape(model, f"{site}.*", patches=[Patch(f"{site}.mask", torch.ones_like)])
+    out = run(model, tape)
+    torch.testing.assert_close(tape[f"{site}.weights"], tape[f"{site}.scores"].softmax(-1))
+    assert not torch.allclose(out[:, 0], run(model)[:, 0])
+
+
+def test_patched_logits_are_what_the_loss_is_of(tiny):
+    """Without a patch the loss never holds all logits, and a tape sees none."""
+    model = tiny()
+    tape = Tape(model, "head.*")
+    run(model, tape, labels=TOKENS)
+    assert list(tape) == []
+    even = Tape(model, "head.*", patches=[Patch("head.logits", torch.zeros_like)])
+    loss = run(model, even, labels=TOKENS)
+    torch.testing.assert_close(loss.mean, torch.tensor(32.0).log())
+    assert even["head.logits"].shape == (2, 3, 32)
+
+
+def test_last_logits_are_shown_with_one_position(tiny):
+    model = tiny()
+    tape = Tape(model, "head.logits")
+    out = run(model, tape, outputs="last")
+    assert torch.equal(tape["head.logits"][:, 0], out)
+    assert tape["head.logits"].shape == (2, 1, 32)
 
 
 @pytest.mark.parametrize("kernel", ["sdpa", "reference"])

@@ -55,7 +55,7 @@ def sites(model: Model, as_json: Json = False, device: Device = "cpu", threads: 
     """List every place of a model that can be looked at.
 
     Each comes with the dimensions of what is there: B rows, T tokens that ask, S tokens that are looked at, D width, H
-    heads, K key and value heads, E width of a head, F inner width.
+    heads, K key and value heads, E width of a head, F inner width, V vocabulary, C classes.
     """
     found = open_transformer(model, device, threads).sites()
     if as_json:

@@ -12,6 +12,7 @@ import typer
 
 from glassformer.cli import bench, folders, lines, look, use, vectors
 from glassformer.cli import inspect as inspecting
+from glassformer.cli import trace as tracing
 from glassformer.cli import train as training
 from glassformer.cli.guard import guarded
 from glassformer.version import __version__
@@ -59,6 +60,7 @@ _verb("predict", lines.predict, 'glassformer predict runs/trec "Who wrote it ?"'
 _verb("generate", use.generate, 'glassformer generate runs/book "The " --temperature 0.8 --stream')
 _verb("score", use.score, "glassformer score runs/first 31415 --target 51413")
 _verb("inspect", inspecting.inspect, "glassformer inspect runs/first 31415 --png pictures")
+_verb("trace", tracing.trace, "glassformer trace runs/first 31415")
 _verb("embed", vectors.embed, 'glassformer embed minilm "A sentence." --json')
 _verb("convert", folders.convert, "glassformer convert runs/book book-hf --to hf")
 _verb("verify", folders.verify, "glassformer verify book-hf")

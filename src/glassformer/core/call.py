@@ -82,6 +82,10 @@ class Sight:
             self._made["dense"] = self.mask.dense(self.queries, self.keys)
         return self._made["dense"]
 
+    def showing(self, dense: Bool[Tensor, "#batch #head query key"]) -> Sight:
+        """Return this sight with another mask as a tensor."""
+        return replace(self, _made={"dense": dense})
+
     def blind(self) -> Bool[Tensor, "#batch #head query 1"]:
         """Return which queries have nothing to attend to; it is made once."""
         if "blind" not in self._made:

@@ -43,9 +43,19 @@ def attention_scores(
     with as_written(q):
         keys = for_each_query_head(k, q).to(exact)
         scores = (q.to(exact) * scale) @ keys.transpose(-2, -1)  # (B, H, T, S)
-        if soft_cap is not None:
-            scores = soft_cap * torch.tanh(scores / soft_cap)
-        return scores if bias is None else scores + bias
+        return bent_scores(scores, bias=bias, soft_cap=soft_cap)
+
+
+def bent_scores(
+    scaled: Float[Tensor, "batch head query key"],
+    *,
+    bias: Float[Tensor, "#batch #head query key"] | None,
+    soft_cap: float | None,
+) -> Float[Tensor, "batch head query key"]:
+    """Return cap(scaled) + bias: what is left to do with scaled scores; see `attention_scores`."""
+    if soft_cap is not None:
+        scaled = soft_cap * torch.tanh(scaled / soft_cap)
+    return scaled if bias is None else scaled + bias
 
 
 def attention_weights(

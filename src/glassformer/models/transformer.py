@@ -187,13 +187,17 @@ class Transformer(nn.Module):
             _check_labels(labels, inputs, self.head.config, label_smoothing)
         if self.head.pooling is not None:
             _check_pooled(where, cache, outputs)
-            scores: Tensor = self.head(pool(x, where, self.head.pooling))
+            scores: Tensor = self.head(pool(x, where, self.head.pooling), tape)
             return scores if labels is None else cross_entropy(scores, labels, label_smoothing)
         if labels is not None:
+            changed = tape is not None and any(tape.changes(f"{self.head.site}.{name}") for name in self.head.notes)
+            if changed:  # else all logits are never there at once, and no tape sees them
+                return cross_entropy(self.head(x, tape), labels, label_smoothing)
             return head_loss(self.head, x, labels, label_smoothing)
         if outputs == "last":
-            x = last_token(x, where)
-        logits: Tensor = self.head(x)
+            last: Tensor = self.head(last_token(x, where).unsqueeze(1), tape)
+            return last.squeeze(1)
+        logits: Tensor = self.head(x, tape)
         return logits
 
     def new_cache(self, batch_size: int, capacity: int | None, *, dtype: torch.dtype | None = None) -> KVCache:

@@ -19,12 +19,15 @@ from glassformer.core.slots import KeyCache
 from glassformer.kernels.attend import score_factor
 from glassformer.kernels.linear import linear_scores, linear_weights
 from glassformer.kernels.linear_chunked import carry_on
-from glassformer.kernels.reference import attention_scores, attention_weights, mix
+from glassformer.kernels.reference import attention_scores, attention_weights, bent_scores, mix
 from glassformer.kernels.registry import choose_kernel, refuse_idle
 from glassformer.parts.distances import Distances
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Matrix, Part, linear_matrices
 from glassformer.parts.rotary import rotary_angles, rotate
+
+EQUATION = ("scaled", "scores", "mask", "weights")
+"""What the equation makes on its way and a fused kernel does not show."""
 
 
 class Attention(Part):
@@ -53,10 +56,14 @@ class Attention(Part):
     """
 
     notes = {  # noqa: RUF012
+        "q_projected": "B H T E",
+        "k_projected": "B K S E",
         "q": "B H T E",
         "k": "B K S E",
         "v": "B K S E",
+        "scaled": "B H T S",
         "scores": "B H T S",
+        "mask": "B H T S",
         "weights": "B H T S",
         "heads": "B H T E",
         "output": "B T D",
@@ -87,8 +94,11 @@ class Attention(Part):
         self.q_norm: Part | None = None
         self.k_norm: Part | None = None
         if config.qk_norm is not None:
-            self.q_norm = build_norm(config.qk_norm, config.d_head)
-            self.k_norm = build_norm(config.qk_norm, config.d_head)
+            self.q_norm = build_norm(config.qk_norm, config.d_head, "B H T E")
+            self.k_norm = build_norm(config.qk_norm, config.d_head, "B K S E")
+        idle = {"scaled"} if config.type == "linear" else set()
+        idle |= {"q_projected", "k_projected"} if config.qk_norm is None and config.rotary is None else set()
+        self.notes = {name: shape for name, shape in self.notes.items() if name not in idle}
 
     def matrices(self) -> Iterator[Matrix]:
         """Yield q, k, v and the output projection; each has its own fan, also in one matrix for all three."""
@@ -142,7 +152,10 @@ class Attention(Part):
         qk, v = qkv.split([n_heads + n_kv_heads, n_kv_heads], dim=1)
         if self.q_norm is not None and self.k_norm is not None:
             q, k = qk.split([n_heads, n_kv_heads], dim=1)
-            qk = torch.cat((self.q_norm(q), self.k_norm(k)), dim=1)
+            qk = torch.cat((self._normed("q", q, self.q_norm, call), self._normed("k", k, self.k_norm, call)), dim=1)
+        elif self.config.rotary is not None and (call.wants(self, "q_projected") or call.wants(self, "k_projected")):
+            q, k = qk.split([n_heads, n_kv_heads], dim=1)
+            qk = torch.cat((call.note(self, "q_projected", q), call.note(self, "k_projected", k)), dim=1)
         if self.config.rotary is not None:
             rotary = self.config.rotary
             exact = torch.promote_types(x.dtype, torch.float32)
@@ -156,17 +169,20 @@ class Attention(Part):
 
     def _cross_qkv(self, x: Tensor, call: Call, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         q = self._split_heads(self.q(x))
-        q = call.note(self, "q", q if self.q_norm is None else self.q_norm(q))
+        q = call.note(self, "q", q if self.q_norm is None else self._normed("q", q, self.q_norm, call))
         cache = call.layer_cache
         if cache is not None and cache.cross is not None and call.has_begun:
             k, v = cache.cross
         else:
             assert memory is not None, "cross-attention without a memory"
             k, v = (self._split_heads(part) for part in self.kv(memory).chunk(2, dim=-1))
-            k = k if self.k_norm is None else self.k_norm(k)
+            k = k if self.k_norm is None else self._normed("k", k, self.k_norm, call)
             if cache is not None:
                 cache.cross = (k, v)
         return q, call.note(self, "k", k), call.note(self, "v", v)
+
+    def _normed(self, name: str, x: Tensor, norm: Part, call: Call) -> Tensor:
+        return call.note(norm, "output", norm(call.note(self, f"{name}_projected", x)))
 
     def _split_heads(self, x: Tensor) -> Tensor:
         heads = torch.unflatten(x, -1, (-1, self.config.d_head))  # (B, T, H, E)
@@ -174,7 +190,7 @@ class Attention(Part):
 
     def _carry_on(self, q: Tensor, k: Tensor, v: Tensor, cache: StateCache, call: Call) -> Tensor:
         """Linear attention over all that the cache has added up, and the new tokens up to each."""
-        for name in ("scores", "weights"):
+        for name in EQUATION:
             if call.wants(self, name):
                 raise UnsupportedError(
                     f"{self.site}.{name} is not there: with a cache, linear attention keeps sums and no keys to have "
@@ -191,27 +207,34 @@ class Attention(Part):
         dropout = config.dropout if self.training else 0.0
         bias = None if self.cross else call.bias
         if distances is not None:
-            said = distances.scores(q, sight, self.scale)
+            said = call.note(distances, "scores", distances.scores(q, sight, self.scale))
             bias = said if bias is None else bias + said
-        patched = call.changes(self, "scores") or call.changes(self, "weights")
-        if patched or distances is not None or call.wants(self, "scores") or call.wants(self, "weights"):
+        wanted = call.tape is not None and any(call.wants(self, name) for name in EQUATION)
+        patched = wanted and any(call.changes(self, name) for name in EQUATION)
+        if wanted or distances is not None:
             weights = self._weights(q, k, bias, sight, call)
             if patched or distances is not None:
                 weights = F.dropout(weights, dropout)
                 mixed = mix(weights, v)
-                return mixed if distances is None else mixed + distances.values(weights, sight).to(mixed.dtype)
+                if distances is None:
+                    return mixed
+                return mixed + call.note(distances, "values", distances.values(weights, sight)).to(mixed.dtype)
         capped = config.soft_cap is not None
         kernel = choose_kernel(config.kernel, sight, of=config.type, soft_cap=capped, bias=bias is not None, must=False)
         return kernel.attend(q, k, v, sight, bias=bias, scale=self.scale, soft_cap=config.soft_cap, dropout=dropout)
 
     def _weights(self, q: Tensor, k: Tensor, bias: Tensor | None, sight: Sight, call: Call) -> Tensor:
         """Scores and weights by the equation of the type, shown to the tape."""
-        if self.config.type == "linear":
-            scores = call.note(self, "scores", linear_scores(q, k))
-            return call.note(self, "weights", linear_weights(scores, sight))
-        scores = attention_scores(q, k, bias=bias, scale=self.scale, soft_cap=self.config.soft_cap)
+        linear = self.config.type == "linear"
+        if linear:
+            scores = linear_scores(q, k)
+        else:
+            scaled = call.note(self, "scaled", attention_scores(q, k, scale=self.scale))
+            scores = bent_scores(scaled, bias=bias, soft_cap=self.config.soft_cap)
         scores = call.note(self, "scores", scores)
-        return call.note(self, "weights", attention_weights(scores, sight))
+        if call.wants(self, "mask"):
+            sight = sight.showing(call.note(self, "mask", sight.dense().expand(scores.shape)))
+        return call.note(self, "weights", (linear_weights if linear else attention_weights)(scores, sight))
 
 
 def blocks_of(pattern: PatternConfig) -> Blocks:

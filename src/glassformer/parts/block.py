@@ -34,7 +34,12 @@ class Block(Part):
     parallel: Chowdhery et al. 2022, arXiv:2204.02311, section 2.
     """
 
-    notes = {"residual": "B T D"}  # noqa: RUF012
+    notes = {  # noqa: RUF012
+        "after_attention": "B T D",
+        "after_cross_attention": "B T D",
+        "after_feed_forward": "B T D",
+        "residual": "B T D",
+    }
 
     def __init__(self, config: BlockConfig, d_model: int, *, biased: bool = False) -> None:
         super().__init__()
@@ -52,6 +57,10 @@ class Block(Part):
         self.parallel = config.parallel
         shares = config.parallel and config.parallel_norms == 1
         self.feed_forward_norm = None if shares else build_norm(config.norm, d_model)
+        idle = ["after_cross_attention"] if self.cross_attention is None else []
+        idle += ["after_feed_forward"] if self.pre else []  # there it is the residual itself
+        idle += ["after_attention"] if self.parallel else []
+        self.notes = {name: shape for name, shape in self.notes.items() if name not in idle}
 
     def forward(
         self, x: Float[Tensor, "batch length d_model"], call: Call, memory: Tensor | None = None
@@ -64,22 +73,24 @@ class Block(Part):
             memory: The encoder's output, in a decoder. *Shape:* (B, S, D).
         """
         if self.parallel or self.feed_forward_norm is None:
-            normed = self.attention_norm(x)
-            again = normed if self.feed_forward_norm is None else self.feed_forward_norm(x)
+            norm = self.feed_forward_norm
+            normed = call.note(self.attention_norm, "output", self.attention_norm(x))
+            again = normed if norm is None else call.note(norm, "output", norm(x))
             x = self._add(x, self.attention(normed, call) + self.feed_forward(again, call))
             return call.note(self, "residual", x)
-        x = self._sublayer(x, self.attention_norm, lambda h: self.attention(h, call))
+        x = self._sublayer(x, "attention", self.attention_norm, call, lambda h: self.attention(h, call))
         if self.cross_attention is not None and self.cross_attention_norm is not None:
             cross = self.cross_attention
-            x = self._sublayer(x, self.cross_attention_norm, lambda h: cross(h, call, memory))
-        x = self._sublayer(x, self.feed_forward_norm, lambda h: self.feed_forward(h, call))
+            x = self._sublayer(x, "cross_attention", self.cross_attention_norm, call, lambda h: cross(h, call, memory))
+        x = self._sublayer(x, "feed_forward", self.feed_forward_norm, call, lambda h: self.feed_forward(h, call))
         return call.note(self, "residual", x)
 
-    def _sublayer(self, x: Tensor, norm: Part, f: Callable[[Tensor], Tensor]) -> Tensor:
+    def _sublayer(self, x: Tensor, name: str, norm: Part, call: Call, f: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:
-            return self._add(x, f(norm(x)))
-        out: Tensor = norm(self._add(x, f(x)))
-        return out
+            out = self._add(x, f(call.note(norm, "output", norm(x))))
+            return call.note(self, f"after_{name}", out)
+        out = call.note(self, f"after_{name}", self._add(x, f(x)))
+        return call.note(norm, "output", norm(out))
 
     def _add(self, x: Tensor, change: Tensor) -> Tensor:
         change = dropout(change, self.dropout, self.training)

@@ -24,6 +24,8 @@ class Distances(Part):
     Source: Shaw et al. 2018, arXiv:1803.02155, equations 3 to 5.
     """
 
+    notes = {"scores": "B H T S", "values": "B H T E"}  # noqa: RUF012 - shown by the attention that they belong to
+
     def __init__(self, max_distance: int, d_head: int) -> None:
         super().__init__()
         self.max_distance = max_distance

@@ -54,7 +54,7 @@ class Input(Part):
     figure 2.
     """
 
-    notes = {"tokens": "B T D", "positions": "B T D", "output": "B T D"}  # noqa: RUF012
+    notes = {"tokens": "B T D", "positions": "B T D", "types": "B T D", "sum": "B T D", "output": "B T D"}  # noqa: RUF012
 
     def __init__(self, config: InputConfig) -> None:
         super().__init__()
@@ -64,8 +64,8 @@ class Input(Part):
         self.types = Embedding(config.n_types, config.d_model) if config.n_types else None
         self.norm = build_norm(config.norm, config.d_model) if config.norm else None
         self.dropout = config.dropout
-        if self.positions is None:
-            self.notes = {name: shape for name, shape in self.notes.items() if name != "positions"}
+        there = {"positions": self.positions, "types": self.types, "sum": self.norm}
+        self.notes = {name: shape for name, shape in self.notes.items() if there.get(name, self) is not None}
 
     def forward(
         self, inputs: Tensor, call: Call, types: Int[Tensor, "batch length"] | None = None
@@ -83,7 +83,8 @@ class Input(Part):
             position = self.positions(call.places, x.dtype)
             x = x + call.note(self, "positions", position.expand_as(x))
         if self.types is not None:
-            x = x + self.types(torch.zeros_like(call.places.position) if types is None else types)
+            kind = self.types(torch.zeros_like(call.places.position) if types is None else types)
+            x = x + call.note(self, "types", kind.expand_as(x))
         if self.norm is not None:
-            x = self.norm(x)
+            x = call.note(self.norm, "output", self.norm(call.note(self, "sum", x)))
         return call.note(self, "output", dropout(x, self.dropout, self.training))

@@ -27,7 +27,12 @@ class FeedForward(Part):
     6.
     """
 
-    notes = {"inner": "B T F", "output": "B T D"}  # noqa: RUF012 - read-only by its declaration in Part
+    notes = {  # noqa: RUF012 - read-only by its declaration in Part
+        "before_activation": "B T F",
+        "factor": "B T F",
+        "inner": "B T F",
+        "output": "B T D",
+    }
 
     def __init__(self, config: FeedForwardConfig, d_model: int) -> None:
         super().__init__()
@@ -36,6 +41,8 @@ class FeedForward(Part):
         self.inner = nn.Linear(d_model, config.d_ff, bias=config.bias)
         self.output = nn.Linear(config.d_ff, d_model, bias=config.bias)
         self.dropout = config.dropout
+        if self.gate is None:
+            self.notes = {name: shape for name, shape in self.notes.items() if name != "factor"}
 
     def matrices(self) -> Iterator[Matrix]:
         """Yield the projections."""
@@ -46,7 +53,7 @@ class FeedForward(Part):
 
     def forward(self, x: Float[Tensor, "batch length d_model"], call: Call) -> Float[Tensor, "batch length d_model"]:
         """Return the network's output for every position. *Shape:* (B, T, D)."""
-        inner = self.inner(x)  # (B, T, F)
-        inner = self.activation(inner) if self.gate is None else self.activation(self.gate(x)) * inner
+        bent = self.activation(call.note(self, "before_activation", (self.gate or self.inner)(x)))  # (B, T, F)
+        inner = bent if self.gate is None else bent * call.note(self, "factor", self.inner(x))
         inner = call.note(self, "inner", dropout(inner, self.dropout, self.training))
         return call.note(self, "output", self.output(inner))

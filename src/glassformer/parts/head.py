@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.core.config import HeadConfig, TransformConfig
+from glassformer.core.tape import Tape
 from glassformer.parts.activation import ACTIVATIONS
 from glassformer.parts.dropout import dropout
 from glassformer.parts.embedding import Embedding
@@ -32,7 +33,7 @@ class Transform(Part):
         super().__init__()
         self.activation = ACTIVATIONS[config.activation]
         self.linear = nn.Linear(d_model, d_model)
-        self.norm = build_norm(config.norm, d_model) if config.norm else None
+        self.norm = build_norm(config.norm, d_model, shape=None) if config.norm else None
 
     def matrices(self) -> Iterator[Matrix]:
         """Yield the projection."""
@@ -62,6 +63,8 @@ class Head(Part):
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.4; tying: Press and Wolf 2016, arXiv:1608.05859.
     """
 
+    notes = {"pooled": "B D", "scored": "B T D", "logits": "B T V"}  # noqa: RUF012
+
     def __init__(self, config: HeadConfig, d_model: int, embedding: Embedding) -> None:
         super().__init__()
         self.config = config
@@ -73,6 +76,10 @@ class Head(Part):
             own = None if config.vocab_size is None else nn.Parameter(torch.empty(config.vocab_size, d_model))
             self.weight = own
         self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.bias and config.vocab_size else None
+        pools, scores = self.pooling is not None, self.weight is not None
+        there = {"pooled": pools, "scored": self.transform is not None or config.scaled, "logits": scores}
+        shapes = {**self.notes, "scored": "B D", "logits": "B C"} if pools else self.notes
+        self.notes = {name: shape for name, shape in shapes.items() if there[name]}
 
     def matrices(self) -> Iterator[Matrix]:
         """Yield the matrix, unless it is the embedding's, and the offset."""
@@ -81,13 +88,25 @@ class Head(Part):
         if self.bias is not None:
             yield Matrix("bias", self.bias, "offset")
 
-    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """Return the scores of every token or class, (..., V); without scores what is transformed, (..., D)."""
-        scored = self.scored(x)
-        return scored if self.weight is None else F.linear(scored, self.weight, self.bias)
+    def forward(self, x: Float[Tensor, "*batch d_model"], tape: Tape | None = None) -> Float[Tensor, "*batch vocab"]:
+        """Return the scores of every token or class, (..., V); without scores what is transformed, (..., D).
+
+        Args:
+            x: States, or what they were pooled to. *Shape:* (..., D).
+            tape: What is recorded and changed.
+        """
+        if self.pooling is not None:
+            x = self._note("pooled", x, tape)
+        scored = self._note("scored", self.scored(x), tape)
+        if self.weight is None:
+            return scored
+        return self._note("logits", F.linear(scored, self.weight, self.bias), tape)
 
     def scored(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Return the vectors that meet the matrix, same shape: dropout(f(x))."""
         if self.transform is not None:
             x = self.transform(x)
         return dropout(x if self.scale == 1.0 else x * self.scale, self.dropout, self.training)
+
+    def _note(self, name: str, value: Tensor, tape: Tape | None) -> Tensor:
+        return value if tape is None else tape.note(f"{self.site}.{name}", value)

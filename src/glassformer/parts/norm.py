@@ -27,6 +27,8 @@ class LayerNorm(Part):
     Source: Ba, Kiros and Hinton 2016, arXiv:1607.06450, equation 4.
     """
 
+    notes = {"output": "B T D"}  # noqa: RUF012 - whoever applies a norm shows what it hands out
+
     def __init__(self, d_model: int, eps: float = 1e-5, bias: bool = True) -> None:
         super().__init__()
         self.d_model, self.eps = d_model, eps
@@ -56,6 +58,8 @@ class RMSNorm(Part):
     Source: Zhang and Sennrich 2019, arXiv:1910.07467, equation 4; eps as T5 and LLaMA place it.
     """
 
+    notes = {"output": "B T D"}  # noqa: RUF012
+
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.d_model, self.eps = d_model, eps
@@ -78,10 +82,17 @@ class NoNorm(Part):
         return x
 
 
-def build_norm(config: NormConfig, d_model: int) -> Part:
-    """Return the norm that a config describes."""
+def build_norm(config: NormConfig, d_model: int, shape: str | None = "B T D") -> Part:
+    """Return the norm that a config describes.
+
+    Args:
+        config: Which norm.
+        d_model: Width of the vectors, D.
+        shape: That of what it hands out, by name, for the tape; None = it is not shown.
+    """
     if config.kind == "none":
         return NoNorm()
-    if config.kind == "rms":
-        return RMSNorm(d_model, config.eps)
-    return LayerNorm(d_model, config.eps, config.bias)
+    rms = config.kind == "rms"
+    norm: Part = RMSNorm(d_model, config.eps) if rms else LayerNorm(d_model, config.eps, config.bias)
+    norm.notes = {"output": shape} if shape else {}
+    return norm

@@ -90,7 +90,7 @@ class Stack(Part):
         for layer, block in enumerate(self.blocks):
             x = block(x, call.at(layer), memory.states if memory else None)
         if self.final_norm is not None:
-            x = self.final_norm(x)
+            x = call.note(self.final_norm, "output", self.final_norm(x))
         if places.begin is None:
             x = x.masked_fill(~places.is_token.unsqueeze(-1), 0.0)
         return call.note(self, "output", x), places

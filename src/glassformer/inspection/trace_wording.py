@@ -1,0 +1,296 @@
+"""The words of a trace in every language it is offered in."""
+
+from __future__ import annotations
+
+from glassformer.core.wording import Catalogue
+
+TITLES = Catalogue(
+    {
+        "tokens": {"en": "token ids", "zh": "词元编号"},
+        "embedding": {"en": "embedding", "zh": "词嵌入"},
+        "embedding_scaled": {"en": "embedding, scaled", "zh": "缩放后的词嵌入"},
+        "positions": {"en": "positions", "zh": "位置编码"},
+        "types": {"en": "token types", "zh": "词元类型"},
+        "input_sum": {"en": "added up: the residual stream", "zh": "相加：残差流"},
+        "input_norm": {"en": "norm of the input", "zh": "输入的归一化"},
+        "position_bias": {"en": "position bias", "zh": "位置偏置"},
+        "pre_norm": {"en": "norm", "zh": "归一化"},
+        "q": {"en": "q, queries", "zh": "q，查询"},
+        "k": {"en": "k, keys", "zh": "k，键"},
+        "v": {"en": "v, values", "zh": "v，值"},
+        "cross_k": {"en": "k, keys of the encoder's output", "zh": "k，编码器输出的键"},
+        "cross_v": {"en": "v, values of the encoder's output", "zh": "v，编码器输出的值"},
+        "q_norm": {"en": "norm of the queries", "zh": "查询的归一化"},
+        "k_norm": {"en": "norm of the keys", "zh": "键的归一化"},
+        "q_rotary": {"en": "queries, turned", "zh": "旋转后的查询"},
+        "k_rotary": {"en": "keys, turned", "zh": "旋转后的键"},
+        "products": {"en": "products q·k", "zh": "点积 q·k"},
+        "scaled": {"en": "scaled", "zh": "缩放"},
+        "capped": {"en": "soft cap", "zh": "软上限"},
+        "distance_scores": {"en": "what a query says of a distance", "zh": "查询对距离的打分"},
+        "scores": {"en": "scores", "zh": "分数"},
+        "mask": {"en": "mask", "zh": "掩码"},
+        "weights": {"en": "weights: softmax", "zh": "权重：softmax"},
+        "q_feature": {"en": "φ(q)", "zh": "φ(q)"},
+        "k_feature": {"en": "φ(k)", "zh": "φ(k)"},
+        "linear_scores": {"en": "scores φ(q)·φ(k)", "zh": "分数 φ(q)·φ(k)"},
+        "linear_weights": {"en": "weights: shares of the sum", "zh": "权重：占总和的比例"},
+        "distance_values": {"en": "what a query takes from distances", "zh": "查询从距离取得的内容"},
+        "heads": {"en": "weighted sum of the values", "zh": "值的加权和"},
+        "joined": {"en": "heads joined", "zh": "各头拼接"},
+        "attention_output": {"en": "output projection", "zh": "输出投影"},
+        "residual": {"en": "added to the residual stream", "zh": "加回残差流"},
+        "joint": {"en": "both added to the residual stream", "zh": "两者一起加回残差流"},
+        "post_norm": {"en": "norm", "zh": "归一化"},
+        "widened": {"en": "feed-forward, widened", "zh": "前馈网络：升维"},
+        "activation": {"en": "activation", "zh": "激活函数"},
+        "gate": {"en": "feed-forward, gate", "zh": "前馈网络：门"},
+        "factor": {"en": "feed-forward, widened", "zh": "前馈网络：升维"},
+        "gated": {"en": "activation of the gate, times the widened", "zh": "门的激活值乘以升维结果"},
+        "feed_forward_output": {"en": "feed-forward, output", "zh": "前馈网络：输出"},
+        "block": {"en": "block {layer}, as block {like}", "zh": "第 {layer} 层，与第 {like} 层相同"},
+        "final_norm": {"en": "final norm", "zh": "最后的归一化"},
+        "memory": {"en": "m, what the decoder looks at", "zh": "m，供解码器查看的结果"},
+        "pooled": {"en": "pooled: one vector for the text", "zh": "池化：整段文本一个向量"},
+        "scored": {"en": "what meets the head's matrix", "zh": "进入输出矩阵之前"},
+        "logits": {"en": "logits", "zh": "logits（未归一化得分）"},
+        "probabilities": {"en": "probabilities", "zh": "概率"},
+    }
+)
+"""What each step is called, by its name."""
+
+REASONS = Catalogue(
+    {
+        "tokens": {"en": "The text as numbers of the vocabulary.", "zh": "文本变成词表中的编号。"},
+        "embedding": {"en": "Each id looks up its learned vector.", "zh": "每个编号查出自己学到的向量。"},
+        "embedding_scaled": {
+            "en": "Drawn small, so it is made larger: positions must not drown it.",
+            "zh": "初始值较小，所以放大，免得被位置编码淹没。",
+        },
+        "positions": {
+            "en": "Where each token stands; without it, word order could not be seen.",
+            "zh": "每个词元所在的位置；没有它就分不清语序。",
+        },
+        "types": {"en": "Which of two texts a token belongs to.", "zh": "词元属于两段文本中的哪一段。"},
+        "input_sum": {
+            "en": "One vector a token, which every block reads and adds to.",
+            "zh": "每个词元一个向量，每一层都读取它并往上加。",
+        },
+        "input_norm": {"en": "All vectors are brought to one size.", "zh": "把所有向量调到同样的大小。"},
+        "position_bias": {
+            "en": "What the distance of two tokens adds to their score, in every layer.",
+            "zh": "两个词元之间的距离给分数加上的值，每层相同。",
+        },
+        "pre_norm": {
+            "en": "The sublayer reads a copy of the stream that is brought to one size.",
+            "zh": "子层读取的是残差流归一化后的副本。",
+        },
+        "q": {"en": "What each token looks for.", "zh": "每个词元想找什么。"},
+        "k": {"en": "What each token can be found by.", "zh": "每个词元凭什么被找到。"},
+        "v": {"en": "What each token gives when it is found.", "zh": "每个词元被找到时给出什么。"},
+        "cross_k": {
+            "en": "What each source token can be found by; m is what the encoder's last layer hands out.",
+            "zh": "每个源词元凭什么被找到；m 是编码器最后一层的输出。",
+        },
+        "cross_v": {
+            "en": "What each source token gives when it is found.",
+            "zh": "每个源词元被找到时给出什么。",
+        },
+        "q_norm": {
+            "en": "Each query is brought to one size, so scores stay small.",
+            "zh": "查询归一化，分数不会过大。",
+        },
+        "k_norm": {"en": "Each key is brought to one size, so scores stay small.", "zh": "键归一化，分数不会过大。"},
+        "q_rotary": {
+            "en": "Pairs of numbers are turned by an angle that grows with the position.",
+            "zh": "数成对旋转，角度随位置增大。",
+        },
+        "k_rotary": {
+            "en": "The same turn: q·k then depends on the distance alone, not on the positions.",
+            "zh": "同样旋转之后，q·k 只取决于相对距离，与绝对位置无关。",
+        },
+        "products": {"en": "How well each query matches each key.", "zh": "每个查询与每个键有多匹配。"},
+        "scaled": {
+            "en": "A sum of E products varies E times as much as one; scaling keeps softmax soft.",
+            "zh": "E 个乘积之和的方差是单个的 E 倍；缩放后 softmax 才不会饱和。",
+        },
+        "capped": {"en": "No score can become larger than c.", "zh": "任何分数都不会超过 c。"},
+        "distance_scores": {
+            "en": "A learned key for each distance, asked like any other.",
+            "zh": "每种距离有一个学到的键，像其他键一样被查询。",
+        },
+        "scores": {"en": "What distances say is added.", "zh": "加上距离带来的部分。"},
+        "mask": {
+            "en": "Row: the token that looks. Column: the token looked at. ■ may attend, · may not.",
+            "zh": "行：正在看的词元。列：被看的词元。■ 可以看，· 不可以看。",
+        },
+        "weights": {
+            "en": "How much of each value is taken: every row sums to 1; hidden ones are exactly 0.",
+            "zh": "从每个值取多少：每行之和为 1；被遮住的恰好为 0。",
+        },
+        "q_feature": {"en": "Made positive, in place of the exponential.", "zh": "变为正数，用来代替指数函数。"},
+        "k_feature": {"en": "Made positive, in place of the exponential.", "zh": "变为正数，用来代替指数函数。"},
+        "linear_scores": {
+            "en": "How well each query matches each key. The model never makes this square: it adds up φ(k) v.",
+            "zh": "每个查询与每个键有多匹配。模型并不真的算出这个方阵，而是累加 φ(k) v。",
+        },
+        "linear_weights": {
+            "en": "How much of each value is taken: every row sums to 1.",
+            "zh": "从每个值取多少：每行之和为 1。",
+        },
+        "distance_values": {
+            "en": "A learned value for each distance, taken by the same weights.",
+            "zh": "每种距离有一个学到的值，按同样的权重取用。",
+        },
+        "heads": {"en": "Each token takes what it looked at, head by head.", "zh": "每个词元逐头取得它所看的内容。"},
+        "joined": {"en": "The heads side by side, one vector a token.", "zh": "各头并排，每个词元一个向量。"},
+        "attention_output": {"en": "One matrix lets the heads talk to each other.", "zh": "一个矩阵让各头相互交流。"},
+        "residual": {
+            "en": "Nothing is overwritten: the sublayer's output is added to what was there.",
+            "zh": "不覆盖原来的内容：子层的输出加到原有的值上。",
+        },
+        "joint": {
+            "en": "Attention and feed-forward read the same stream and are added to it together.",
+            "zh": "注意力与前馈网络读取同一个残差流，一起加回去。",
+        },
+        "post_norm": {"en": "The sum is brought to one size.", "zh": "把相加的结果归一化。"},
+        "widened": {
+            "en": "Each token by itself; no token sees another here.",
+            "zh": "逐个词元计算，词元之间互不可见。",
+        },
+        "activation": {
+            "en": "The bend that makes two matrices more than one.",
+            "zh": "非线性：没有它，两个矩阵等于一个。",
+        },
+        "gate": {"en": "Decides how much of each number passes.", "zh": "决定每个数通过多少。"},
+        "factor": {"en": "Each token by itself; no token sees another here.", "zh": "逐个词元计算，词元之间互不可见。"},
+        "gated": {"en": "The gate, bent, lets the numbers pass or not.", "zh": "激活后的门决定哪些数通过。"},
+        "feed_forward_output": {"en": "Narrowed again to the width of the stream.", "zh": "降回残差流的宽度。"},
+        "block": {
+            "en": "The same steps once more; --layers all shows them.",
+            "zh": "同样的步骤再来一遍；--layers all 可展开。",
+        },
+        "final_norm": {
+            "en": "The stream was only added to; here it is brought to one size.",
+            "zh": "残差流一路只加不减，到这里统一归一化。",
+        },
+        "memory": {
+            "en": "The encoder is done: each block of the decoder makes its k and v from this.",
+            "zh": "编码器到此结束：解码器的每一层都用它生成自己的 k 和 v。",
+        },
+        "pooled": {"en": "From one vector a token to one for all.", "zh": "由每个词元一个向量变成整体一个向量。"},
+        "scored": {"en": "The last change before the scores.", "zh": "打分之前的最后一步变换。"},
+        "logits": {"en": "One score for every possible answer.", "zh": "每个可能的答案一个得分。"},
+        "probabilities": {"en": "Scores as shares of 1.", "zh": "得分化为总和为 1 的概率。"},
+    }
+)
+"""Why each step is there, by its name."""
+
+MESSAGES = Catalogue(
+    {
+        "title": {"en": "Trace of {model}", "zh": "{model} 的逐步追踪"},
+        "input": {"en": "Input", "zh": "输入"},
+        "output": {"en": "Output", "zh": "输出"},
+        "own_output": {
+            "en": "The output is the model's own, as no --target was given.",
+            "zh": "未给出 --target，输出由模型自己写出。",
+        },
+        "cut_input": {
+            "en": "Of the input only the first {read} of {all} tokens were read (--max-tokens).",
+            "zh": "输入的 {all} 个词元只读取了前 {read} 个（--max-tokens）。",
+        },
+        "cut_output": {
+            "en": "Of the output only the first {read} of {all} tokens were read (--max-tokens).",
+            "zh": "输出的 {all} 个词元只读取了前 {read} 个（--max-tokens）。",
+        },
+        "letters": {"en": "Sizes", "zh": "尺寸"},
+        "B": {"en": "row", "zh": "行"},
+        "T": {"en": "tokens", "zh": "词元数"},
+        "S": {"en": "source tokens", "zh": "源词元数"},
+        "D": {"en": "width of the stream", "zh": "残差流宽度"},
+        "H": {"en": "heads", "zh": "头数"},
+        "K": {"en": "key/value heads", "zh": "键/值头数"},
+        "E": {"en": "numbers a head", "zh": "每头维数"},
+        "F": {"en": "inner width", "zh": "前馈内部宽度"},
+        "V": {"en": "vocabulary", "zh": "词表大小"},
+        "C": {"en": "classes", "zh": "类别数"},
+        "who": {"en": "Who gives q, k and v", "zh": "q、k、v 由谁给出"},
+        "who_attention": {"en": "attention", "zh": "注意力"},
+        "who_q": {"en": "q from", "zh": "q 来自"},
+        "who_kv": {"en": "k and v from", "zh": "k 和 v 来自"},
+        "who_sees": {"en": "a token sees", "zh": "一个词元能看到"},
+        "who_layers": {"en": "layers", "zh": "层数"},
+        "encoder": {"en": "encoder self-attention", "zh": "编码器自注意力"},
+        "decoder": {"en": "decoder self-attention", "zh": "解码器自注意力"},
+        "decoder_masked": {"en": "decoder masked self-attention", "zh": "解码器掩码自注意力"},
+        "cross": {"en": "cross-attention", "zh": "交叉注意力"},
+        "from_encoder": {"en": "encoder", "zh": "编码器"},
+        "from_decoder": {"en": "decoder", "zh": "解码器"},
+        "from_memory": {"en": "encoder's last layer", "zh": "编码器的最后一层"},
+        "sees_all": {"en": "all tokens", "zh": "全部词元"},
+        "sees_past": {"en": "itself and those before it", "zh": "自己及之前的词元"},
+        "sees_source": {"en": "all source tokens", "zh": "全部源词元"},
+        "part_input": {"en": "{stack}: input", "zh": "{stack}：输入"},
+        "part_block": {"en": "{stack}: block {layer}", "zh": "{stack}：第 {layer} 层"},
+        "part_output": {"en": "{stack}: output", "zh": "{stack}：输出"},
+        "part_head": {"en": "head", "zh": "输出头"},
+        "stack_encoder": {"en": "encoder", "zh": "编码器"},
+        "stack_decoder": {"en": "decoder", "zh": "解码器"},
+        "head_number": {"en": "head {head} of {heads}", "zh": "第 {head} 头，共 {heads} 头"},
+        "every_head": {"en": "the same in every head", "zh": "每个头都相同"},
+        "rms": {"en": "root mean square {value}", "zh": "均方根 {value}"},
+        "more": {"en": "first {shown} of {all} tokens shown", "zh": "只显示 {all} 个词元中的前 {shown} 个"},
+        "after": {"en": "after {token}", "zh": "{token} 之后"},
+        "at": {"en": "at {token}", "zh": "{token} 处"},
+        "whole_text": {"en": "the text", "zh": "整段文本"},
+        "footer": {
+            "en": "Made by glassformer. This page is one file and loads nothing from the network.",
+            "zh": "由 glassformer 生成。本页是单个文件，不从网络加载任何内容。",
+        },
+        "generation": {"en": "Step by step with a cache", "zh": "借助缓存逐步生成"},
+        "parallel": {
+            "en": "Training: one pass. {positions} tokens go in at once, {shape}, and all are scored at once; "
+            "the mask keeps each from seeing what it is to predict.",
+            "zh": "训练：一次前向。{positions} 个词元同时输入，{shape}，所有位置同时打分；"
+            "掩码保证谁也看不到自己要预测的内容。",
+        },
+        "serial": {
+            "en": "Generation: {passes} passes, one after the other, for each new token is an input of the next pass.",
+            "zh": "生成：{passes} 次前向，只能一个接一个，因为每个新词元都是下一次的输入。",
+        },
+        "work": {
+            "en": "Tokens computed: {cached} with the cache, {uncached} if every pass began anew.",
+            "zh": "计算的词元数：有缓存 {cached} 个；若每次都从头算，则为 {uncached} 个。",
+        },
+        "same": {
+            "en": "Largest difference between the logits of the {passes} passes and those of the one pass: {value}.",
+            "zh": "{passes} 次前向的 logits 与一次前向的 logits 之间最大相差 {value}。",
+        },
+        "pass": {"en": "pass", "zh": "次"},
+        "goes_in": {"en": "goes in", "zh": "输入"},
+        "before": {"en": "cache before", "zh": "之前的缓存"},
+        "behind": {"en": "cache after", "zh": "之后的缓存"},
+        "written": {"en": "written", "zh": "写出"},
+        "differs": {"en": "differs by", "zh": "相差"},
+        "holds_one": {"en": "{tokens} token, {size}", "zh": "{tokens} 个词元，{size}"},
+        "holds": {"en": "{tokens} tokens, {size}", "zh": "{tokens} 个词元，{size}"},
+        "ended": {"en": "The model ended its text by itself.", "zh": "模型自己结束了文本。"},
+        "by_hand": {"en": "Attention by hand", "zh": "手算注意力"},
+        "hand_X": {"en": "the words as vectors", "zh": "词的向量"},
+        "hand_W_q": {"en": "the matrix that makes queries", "zh": "生成查询的矩阵"},
+        "hand_W_k": {"en": "the matrix that makes keys", "zh": "生成键的矩阵"},
+        "hand_W_v": {"en": "the matrix that makes values", "zh": "生成值的矩阵"},
+        "hand_q": {"en": "queries: what each word looks for", "zh": "查询：每个词想找什么"},
+        "hand_k": {"en": "keys: what each word can be found by", "zh": "键：每个词凭什么被找到"},
+        "hand_v": {
+            "en": "values: what each word gives; made with W_v, not with W_k",
+            "zh": "值：每个词给出什么；用 W_v 而不是 W_k 算出",
+        },
+        "hand_products": {"en": "how well each query matches each key", "zh": "每个查询与每个键有多匹配"},
+        "hand_scaled": {"en": "scores: divided by √d_k = {root}", "zh": "分数：除以 √d_k = {root}"},
+        "hand_mask": {"en": "mask: a word may not see those after it", "zh": "掩码：一个词不能看它之后的词"},
+        "hand_weights": {"en": "weights: softmax, every row sums to 1", "zh": "权重：softmax，每行之和为 1"},
+        "hand_output": {"en": "weighted sum of the values", "zh": "值的加权和"},
+    }
+)
+"""Everything else, by key."""
