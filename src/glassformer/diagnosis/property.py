@@ -142,10 +142,10 @@ def _put_back(modules: Sequence[nn.Module]) -> Iterator[Callable[[], None]]:
 
 def _by_cause(verdicts: Sequence[Verdict], after: dict[str, tuple[str, ...]]) -> tuple[Verdict, ...]:
     """Failures that stand for themselves first, then those that follow from them, then the rest."""
-    failed = {verdict.property for verdict in verdicts if verdict.failed}
+    failed = {verdict.key for verdict in verdicts if verdict.failed}
 
     def cause(key: str) -> str | None:
         return next((name for name in after[key] if name in failed), None)
 
-    marked = [replace(each, follows=cause(each.property)) if each.failed else each for each in verdicts]
+    marked = [replace(each, follows=cause(each.key)) if each.failed else each for each in verdicts]
     return tuple(sorted(marked, key=lambda each: (not each.failed, each.follows is not None)))

@@ -39,7 +39,7 @@ class Report:
 
     def __getitem__(self, key: str) -> Verdict:
         """Return the verdict on a property."""
-        return next(verdict for verdict in self.verdicts if verdict.property == key)
+        return next(verdict for verdict in self.verdicts if verdict.key == key)
 
     def as_dict(self, language: str = "en") -> dict[str, Any]:
         """Return the report as plain data."""
@@ -50,7 +50,7 @@ class Report:
             "remarks": list(self.remarks),
             "verdicts": [
                 {
-                    "property": each.property,
+                    "property": each.key,
                     "status": each.status,
                     "name": each.name(language),
                     "seen": each.seen(language),
@@ -105,7 +105,7 @@ class Report:
             if text:
                 yield from _wrapped(f"         {MESSAGES.say(what, language)}: ", text, width)
         if each.follows is not None:
-            cause = next(other.name(language) for other in self.verdicts if other.property == each.follows)
+            cause = next(other.name(language) for other in self.verdicts if other.key == each.follows)
             yield f"         {MESSAGES.say('follows', language, name=cause)}"
 
 

@@ -54,13 +54,13 @@ class Verdict:
     """A finding about a property, with the words that explain it.
 
     Attributes:
-        property: Key of the property.
+        key: That of the property.
         finding: What was found.
         words: Where `KEY.name`, `KEY.why` and `KEY.look` are said.
         follows: Key of a property that failed too and explains this failure; None = this one stands for itself.
     """
 
-    property: str
+    key: str
     finding: Finding
     words: Catalogue
     follows: str | None = None
@@ -82,7 +82,7 @@ class Verdict:
 
     def name(self, language: str) -> str:
         """Return what the property is called."""
-        return self.words.say(f"{self.property}.name", language)
+        return self.words.say(f"{self.key}.name", language)
 
     def seen(self, language: str) -> str:
         """Return what was measured, or why nothing could be."""
@@ -98,4 +98,4 @@ class Verdict:
 
     def _explain(self, what: str, language: str) -> str:
         special = f"{self.finding.fault}.{what}"
-        return self.words.say(special if special in self.words else f"{self.property}.{what}", language)
+        return self.words.say(special if special in self.words else f"{self.key}.{what}", language)

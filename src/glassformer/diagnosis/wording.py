@@ -31,7 +31,7 @@ MESSAGES = Catalogue(
         "heads_unmerged": {
             "en": "the heads were never merged: shape {shape} reached {where}, which wants a last dimension of "
             "{wanted} = {heads} heads x {width} ({line})",
-            "zh": "多头没有合并：形状 {shape} 到了 {where}，而它要求最后一维是 {wanted} = {heads} 头 × {width}（{line}）",
+            "zh": "多头没有合并：形状 {shape} 到了 {where}，它要求最后一维是 {wanted} = {heads} 头 × {width}（{line}）",
         },
         "wrong_width": {
             "en": "shape {shape} reached {where}, which wants a last dimension of {wanted} ({line})",
