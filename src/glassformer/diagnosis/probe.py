@@ -258,10 +258,10 @@ class Probe(TorchFunctionMode):
         if self._bump is None or self._bump[0] != len(self.found) - 1:
             return out
         _, length, position = self._bump
+        self._waiting = True
         axes = [axis for axis, size in enumerate(out.shape) if size == length]
         if len(axes) != 1:
             return out
-        self._waiting = True
         changed = out.clone()
         changed.select(axes[0], position).add_(1.0)
         return changed
