@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -280,26 +280,36 @@ def _update(subject: ModelSubject, plan: _Plan, kind: Kind | None = None) -> Cal
 
 
 def _with_masks(subject: ModelSubject, plan: _Plan, wanted: Kind | None) -> _Plan:
-    """Find the form of every mask: the first with which padding is hidden, or the future."""
+    """Find the form of every mask: the first with which padding is hidden, or the future, or both."""
     masks = [each for each in plan.arguments if each.role == "mask"]
+    if plan.source is None and any(each.side == "either" for each in masks):
+        masks = [each for each in masks if each.side == "either"]  # the others are for a text that is not there
     for of_source in (True, False):
         group = [each for each in masks if plan.of_source(each.name) == of_source]
         said = [each for each in group if each.pads is not None]
-        vague = [each for each in group if each.pads is None]
-        causal = not of_source and (plan.source is not None or wanted == "decoder")
+        vague = [each for each in group if each.pads is None][:1]
+        writes = not of_source and (plan.source is not None or wanted == "decoder")
         if vague and said:
             forms = list(open_forms()) if of_source else list(causal_forms())
-            plan = _first_that(subject, plan, vague[:1], forms, of_source, causal=not of_source)
-        chosen = said or vague[:1]
+            plan = _first_that(subject, plan, vague, forms, () if of_source else (hidden_future,))
+        chosen = said or vague
         if not chosen:
             continue
-        meant = chosen[0].pads
-        forms = list(padding_forms(meant, causal=causal))
-        plan = _first_that(subject, plan, chosen, forms, of_source)
-        if not said and not of_source and not _works(subject, plan, of_source):
-            plan = _first_that(subject, plan, chosen, list(causal_forms()), of_source, causal=True)
+        hides = _Hides(of_source)
+        forms = list(padding_forms(chosen[0].pads, causal=writes))
+        plan = _first_that(subject, plan, chosen, forms, (hides, hidden_future) if writes else (hides,))
+        if not said and not of_source and not hides(subject):
+            plan = _first_that(subject, plan, chosen, list(causal_forms()), (hidden_future,))
     _update(subject, plan)
     return plan
+
+
+@dataclass(frozen=True)
+class _Hides:
+    of_source: bool
+
+    def __call__(self, subject: ModelSubject) -> bool:
+        return hides_padding(subject, of_source=self.of_source)
 
 
 def _first_that(
@@ -307,32 +317,27 @@ def _first_that(
     plan: _Plan,
     arguments: Sequence[Argument],
     forms: Sequence[MaskForm],
-    of_source: bool,
-    *,
-    causal: bool = False,
+    tests: Sequence[Callable[[ModelSubject], bool]],
 ) -> _Plan:
-    """The plan with the first form that does what a mask is for; else the first that runs at all, as its name says."""
+    """The plan with the first form that does all that a mask is for, or most of it; as it is, if a mask may be left out
+    and does nothing."""
     names = [each.name for each in arguments]
-    runs: _Plan | None = None
+    best, most = plan, -1
     for form in forms:
         trial = plan.with_masks(names, form)
         _update(subject, trial)
         try:
-            works = hidden_future(subject) if causal else _works(subject, trial, of_source)
+            done = [test(subject) for test in tests]
         except Exception:  # of the subject's own code: it does not take this form
             continue
-        if works:
-            return trial
-        runs = runs or trial
-    required = any(each.required for each in arguments)
-    if causal and not required:
-        return plan  # the model hides the future by itself, or not at all: that is for the examination to say
-    return runs or plan
-
-
-def _works(subject: ModelSubject, plan: _Plan, of_source: bool) -> bool:
-    _update(subject, plan)
-    return hides_padding(subject, of_source=of_source)
+        if sum(done) > most:
+            best, most = trial, sum(done)
+        if all(done):
+            break
+    idle = most == 0 and all(form.shape in ("causal", "open") for form in forms)
+    best = plan if idle and not any(each.required for each in arguments) else best
+    _update(subject, best)
+    return best
 
 
 def _loss_of(subject: ModelSubject, plan: _Plan, name: str) -> str | None:

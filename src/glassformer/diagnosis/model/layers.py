@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import Passed, record
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
-from glassformer.diagnosis.structure import blocks_among, feed_forwards_among, matrices_of, norms_among
+from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, matrices_of, norms_among
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
 from glassformer.models.transformer import Transformer
@@ -89,6 +89,8 @@ def _mixes(subject: ModelSubject, call: Passed, x: Tensor, axis: int) -> str | N
 def residual(subject: ModelSubject) -> Finding:
     """With its matrices at zero a layer hands on what came in, as it is or normed."""
     places = _measured(subject)
+    if not places:
+        return skipped("layers.unseen")
     for name, place in places.items():
         if place in ("none", "normed"):
             return failed(f"residual.{place}", where=name, fault=f"residual.{place}")
@@ -100,7 +102,7 @@ def _measured(subject: ModelSubject) -> dict[str, str]:
     """For each layer "pre", "post", "none" (no residual) or "normed" (a residual of what was normed)."""
     found: dict[str, str] = {}
     calls = _calls(subject)
-    for call in blocks_among(subject.model, calls):
+    for call in chains_among(subject.model, calls):
         if call.name not in found:
             found[call.name] = _place(subject, call, calls)
     return found
