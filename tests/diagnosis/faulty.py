@@ -8,9 +8,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-
 from tests.diagnosis.healthy import (
     GPT,
     CachedGPT,
@@ -31,6 +28,8 @@ from tests.diagnosis.healthy import (
     V,
     sines,
 )
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class Mixed(CausalAttention):

@@ -209,20 +209,19 @@ def _first_plan(model: nn.Module) -> _Plan:
 def _that_runs(model: nn.Module, plan: _Plan, kind: Kind) -> tuple[_Plan, Caller]:
     """Find what goes in, ids or embeddings, how many ids there are, and a form of the masks that must be given."""
     needed = [each for each in plan.arguments if each.role == "mask" and each.required]
-    ids = replace(plan.caller(kind), vocab=2, source_vocab=2)
     first: Exception | None = None
     for base in _bases(plan, needed):
         caller = replace(base.caller(kind), vocab=2, source_vocab=2)
-        seen = _Tables()
         try:
-            with seen:
-                length, gap = usable_length(model, caller)
+            length, gap = usable_length(model, caller)
         except Exception as error:  # of the subject's own code
             first = first or error
             continue
-        out = base.outputs(model, _ones(model, caller, length, gap))
-        vocab = seen.sizes.get(length, out.shape[-1])
-        return base, replace(ids, outputs=base.outputs, vocab=vocab, source_vocab=seen.sizes.get(length - gap, vocab))
+        with _Tables() as seen, quietly(model), torch.no_grad():
+            out = base.outputs(model, _ones(model, caller, length, gap))
+        vocab = seen.size(length, last=True) or out.shape[-1]
+        source = seen.size(length - gap) or vocab
+        return base, replace(caller, vocab=vocab, source_vocab=source if kind == "encoder_decoder" else None)
     widths = {size for tensor in model.parameters() if tensor.ndim for size in (tensor.shape[-1],)}
     for base in _bases(plan, needed):
         for width in sorted(widths):
@@ -256,7 +255,12 @@ class _Tables(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes: dict[int, int] = {}
+        self.seen: list[tuple[int, int]] = []
+
+    def size(self, length: int, *, last: bool = False) -> int | None:
+        """Rows of the first, or the last, table that rows of some length were looked up in."""
+        found = [rows for width, rows in self.seen if width == length]
+        return found[-1 if last else 0] if found else None
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -269,7 +273,7 @@ class _Tables(TorchFunctionMode):
 
     def _see(self, ids: Any, table: Any) -> None:
         if isinstance(ids, Tensor) and ids.ndim == 2 and ids.dtype == torch.long and bool((ids == 1).all()):
-            self.sizes.setdefault(ids.shape[1], table.shape[0])
+            self.seen.append((ids.shape[1], table.shape[0]))
 
 
 def _update(subject: ModelSubject, plan: _Plan, kind: Kind | None = None) -> Caller:
@@ -478,6 +482,8 @@ def _pad_of(subject: ModelSubject) -> int | None:
     subject.caller = _padded_by_id(before, 0)
     try:
         return 0 if hides_padding(subject, of_source=before.kind == "encoder_decoder") else None
+    except Exception:  # of the subject's own code, which does not bear a shorter text
+        return None
     finally:
         subject.caller = before
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -48,8 +49,7 @@ def chains_among(model: nn.Module, calls: Sequence[Passed]) -> list[Passed]:
     found = []
     for members in layer_groups(model).values():
         own = [call for call in blocks if call.name in members]
-        pairs = zip(own, own[1:], strict=False)
-        linked = all(a.result is not None and b.first is not None and torch.equal(a.result, b.first) for a, b in pairs)
+        linked = all(a.result is not None and b.first is not None and torch.equal(a.result, b.first) for a, b in pairwise(own))
         if linked and (len(own) > 1 or any(feed_forwards_among(_inside(call, calls)) for call in own)):
             found += own
     return found

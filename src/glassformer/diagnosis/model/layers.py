@@ -70,13 +70,11 @@ def position_wise(subject: ModelSubject) -> Finding:
 
 
 def _mixes(subject: ModelSubject, call: Passed, x: Tensor, axis: int) -> str | None:
-    torch.manual_seed(0)
     base = _again(call, x)
     middle = x.shape[axis] // 2
     for kind, along, index in (("positions", axis, middle), ("rows", 1 if axis == 0 else 0, 0)):
         other = x.clone()
         other.select(along, index).copy_(other.select(along, index).flip(-1) * 1.7 + 0.3)
-        torch.manual_seed(0)
         out = _again(call, other)
         rest = [i for i in range(x.shape[along]) if i != index]
         still = torch.tensor(rest, device=x.device)
@@ -151,7 +149,7 @@ def norm(subject: ModelSubject) -> Finding:
 def _stated(model: nn.Module, places: dict[str, str]) -> dict[str, str]:
     """Where each layer's norm is said to be: by our config, or by an attribute such as torch's `norm_first`."""
     if isinstance(model, Transformer):
-        found = {}
+        found: dict[str, str] = {}
         for stack, config in (("encoder", model.config.encoder), ("decoder", model.config.decoder)):
             for number, block in enumerate(config.blocks if config is not None else ()):
                 name = f"{stack}.blocks.{number}"

@@ -15,7 +15,6 @@ from glassformer.diagnosis.probe import Attended, attentions
 from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
 from glassformer.diagnosis.verdict import Finding, Said
 
-
 EARLY = 16
 """Calls of modules among which the sum of words and positions is read."""
 
@@ -246,7 +245,8 @@ def _twice(subject: ModelSubject) -> Finding | None:
         return None
     e = words.result  # (B, T, D)
     tables = [each for each in _tables(subject.model, e.shape[-1]) if each.shape[0] >= subject.length]
-    tables = [each for each in tables if each.data_ptr() != words.module.weight.data_ptr()]
+    pointers = {parameter.data_ptr() for parameter in words.module.parameters()}
+    tables = [each for each in tables if each.data_ptr() not in pointers]
     read = [call.first for call in calls[:EARLY] if call.first is not None and call.first.shape == e.shape]
     for x, table in product(read, tables):
         both = torch.stack([e.flatten(), table[: subject.length].to(e).expand_as(e).flatten()], 1).double()
