@@ -155,6 +155,8 @@ def projections_of(products: Sequence[tuple[Tensor, Tensor]], d_model: int) -> t
             return None
         in_turns = [torch.cat(parts[which::3], dim=-1) for which in range(3)]
         outputs += in_turns
+    # The same numbers twice are one matrix used twice.
+    outputs = [y for index, y in enumerate(outputs) if not any(torch.equal(y, other) for other in outputs[:index])]
     if merged.ndim != 3 or merged.shape[-1] != d_model or not outputs:
         return None
     return outputs, merged

@@ -130,7 +130,8 @@ class Thing:
         if not self.sizes:
             raise ConfigError(f"{self.name} was handed over ready-made")
         torch.manual_seed(0)
-        return self.value(**_arguments(self.value, sizes)[0])
+        made = self.value(**_arguments(self.value, sizes)[0])
+        return made.eval() if isinstance(made, nn.Module) else made
 
 
 def thing_of(value: Any, name: str) -> Thing:
@@ -142,6 +143,8 @@ def thing_of(value: Any, name: str) -> Thing:
     """
     is_class = inspect.isclass(value)
     if not is_class and not inspect.isroutine(value):
+        if isinstance(value, nn.Module):
+            value.eval()
         return Thing(value, name, value)
     given, unknown = _arguments(value, {})
     if unknown:
@@ -156,6 +159,8 @@ def thing_of(value: Any, name: str) -> Thing:
         if is_class:
             return Thing(value, name, None, given, f"{type(error).__name__}: {error}")
         return Thing(value, name, value)
+    if isinstance(made, nn.Module):
+        made.eval()
     if is_class or isinstance(made, nn.Module):
         sizes = {ROLES[argument]: size for argument, size in given.items()} or {"none": None}
         return Thing(value, name, made, sizes)

@@ -12,8 +12,8 @@ from glassformer.diagnosis.parts.attention_wording import WORDS
 from glassformer.diagnosis.parts.calling import Says, difference, influence
 from glassformer.diagnosis.parts.heads import Heads, explained_heads, projections_of
 from glassformer.diagnosis.parts.making import Thing, positional_of, required_of
-from glassformer.diagnosis.parts.recording import Product, recorded
-from glassformer.diagnosis.parts.sequence import MOVED, B, S, SequenceSubject, T, open_sequence
+from glassformer.diagnosis.parts.recording import recorded
+from glassformer.diagnosis.parts.sequence import MOVED, B, S, SequenceSubject, T, folded, open_sequence
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 
@@ -77,7 +77,7 @@ def _found(subject: SequenceSubject, visible: Tensor | None = None) -> tuple[Hea
     memory = subject.drawn(S) if subject.inputs in ("x m m", "x m") and visible is None else None
     options = subject.masks(T, visible)
     record = recorded(lambda: subject.run(x, memory, **options), subject.modules())
-    pairs = [_first(product, subject) for product in record.products]
+    pairs = [folded(product, subject) for product in record.products]
     seen = projections_of(pairs, subject.d_model)
     if seen is None:
         return None, False
@@ -87,17 +87,6 @@ def _found(subject: SequenceSubject, visible: Tensor | None = None) -> tuple[Hea
     if visible is None and subject.built_in_causal:
         visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
     return explained_heads(merged, projections, heads, visible), True
-
-
-def _first(product: Product, subject: SequenceSubject) -> tuple[Tensor, Tensor]:
-    def turned(x: Tensor) -> Tensor:
-        if x.ndim == 2 and x.shape[0] % B == 0:  # (T B, D), as torch's own attention folds it
-            x = x.view(x.shape[0] // B, B, -1).transpose(0, 1)
-        elif (subject.time_first and x.ndim == 3) or (x.ndim == 3 and x.shape[1] == B != x.shape[0]):
-            x = x.transpose(0, 1)
-        return x
-
-    return turned(product.x), turned(product.y)
 
 
 def _equation(subject: SequenceSubject) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -42,6 +43,15 @@ class Recording:
     result: Any = None
 
 
+MULTI_HEAD = FunctionType(
+    F.multi_head_attention_forward.__code__,
+    {**F.__dict__, "has_torch_function": lambda tensors: False},
+    "multi_head_attention_forward",
+    F.multi_head_attention_forward.__defaults__,
+)
+"""torch's own attention, which is written in Python, made to call on instead of handing itself to a mode as a whole."""
+
+
 class _Mode(TorchFunctionMode):
     """Sees every function of torch that is called from Python."""
 
@@ -53,9 +63,9 @@ class _Mode(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         options = dict(kwargs or {})
-        if func is F.multi_head_attention_forward:  # it is written in Python: what it calls is of interest
+        if func is F.multi_head_attention_forward:
             with self:
-                return func(*args, **options)
+                return MULTI_HEAD(*args, **options)
         result = func(*args, **options)
         name = func.__name__
         operands = [each for each in (*args, *options.values()) if isinstance(each, Tensor)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from glassformer.diagnosis.parts.calling import (
     tensors_in,
 )
 from glassformer.diagnosis.parts.making import D_MODEL, N_HEADS, Thing, parameters_of, required_of
+from glassformer.diagnosis.parts.recording import Product
 
 B, T, S = 3, 5, 7
 MOVED = 1e-6
@@ -61,6 +63,8 @@ class SequenceSubject:
         padding: How it is told which keys are padding.
         memory_padding: The same of the second sequence.
         built_in_causal: Whether no position sees a later one without being told.
+        memory_length: S, where there is a second sequence.
+        expect: What the user says of it: "pre" or "post".
         error: Why no call worked; None = one did.
     """
 
@@ -72,6 +76,8 @@ class SequenceSubject:
     padding: MaskWay | None = None
     memory_padding: MaskWay | None = None
     built_in_causal: bool = False
+    memory_length: int | None = None
+    expect: str | None = None
     error: Exception | None = None
 
     def modules(self) -> Sequence[nn.Module]:
@@ -170,29 +176,32 @@ class SequenceSubject:
         return x.transpose(0, 1) if self.time_first and x.ndim == 3 else x
 
 
-def open_sequence(thing: Thing, inputs: Sequence[str], *, crosses: bool = False) -> SequenceSubject:
+def open_sequence(
+    thing: Thing, inputs: Sequence[str], *, crosses: bool = False, memory_length: int = S
+) -> SequenceSubject:
     """Return how a module is called, found by trying.
 
     Args:
         thing: What the user named.
         inputs: Ways to give the sequences, the likeliest first.
         crosses: Whether it is given a second sequence.
+        memory_length: How long that is.
     """
+    length = memory_length if crosses else None
     if thing.instance is None:
-        return SequenceSubject(thing, inputs[0])
+        return SequenceSubject(thing, inputs[0], memory_length=length)
     first: Exception | None = None
-    for width in _widths(thing):
-        for way in inputs:
-            subject = SequenceSubject(thing, way, width)
-            try:
-                x, memory = subject.drawn(), subject.drawn(S) if crosses else None
-                output = subject(x, memory)
-            except Exception as error:
-                first = first or error
-                continue
-            if output.ndim == 3:
-                return _completed(subject, crosses)
-    return SequenceSubject(thing, inputs[0], next(iter(_widths(thing))), error=first)
+    orders = (False, True) if crosses else (False,)  # two lengths in the wrong order do not fit each other
+    for width, way, time_first in product(_widths(thing), inputs, orders):
+        subject = SequenceSubject(thing, way, width, time_first, memory_length=length)
+        try:
+            output = subject(subject.drawn(), None if length is None else subject.drawn(length))
+        except Exception as error:
+            first = first or error
+            continue
+        if output.ndim == 3:
+            return _completed(subject, crosses)
+    return SequenceSubject(thing, inputs[0], _widths(thing)[0], memory_length=length, error=first)
 
 
 def _widths(thing: Thing) -> list[int]:
@@ -207,7 +216,7 @@ def _widths(thing: Thing) -> list[int]:
 def _completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
     torch.manual_seed(0)
     subject = replace(subject, time_first=_is_time_first(subject, crosses))
-    memory = subject.drawn(S) if crosses else None
+    memory = None if subject.memory_length is None else subject.drawn(subject.memory_length)
     torch.manual_seed(0)
     causal = not bool(influence(lambda x: subject(x, memory), subject.drawn()).triu(1).any())
     subject = replace(subject, built_in_causal=causal and T > 1 and not _is_local(subject, memory))
@@ -219,7 +228,9 @@ def _completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
     pair_way = _best(subject, pairs, PAIR_SHAPES, _pair_trial(subject, memory))
     subject = replace(subject, pairs=pair_way)
     padding = _best(subject, keys, KEY_SHAPES, _padding_trial(subject, memory))
-    memory_padding = _best(subject, of_memory if crosses else [], KEY_SHAPES, _memory_trial(subject, memory))
+    if memory is None:
+        return replace(subject, padding=padding)
+    memory_padding = _best(subject, of_memory, KEY_SHAPES, _memory_trial(subject, memory))
     return replace(subject, padding=padding, memory_padding=memory_padding)
 
 
@@ -302,13 +313,13 @@ def _padding_trial(subject: SequenceSubject, memory: Tensor | None) -> Trial:
             with torch.no_grad():
                 return subject.output(subject.run(x, memory, **options))
 
-        return _padding_badness(run, subject.drawn(), real)
+        return padding_badness(run, subject.drawn(), real)
 
     return badness
 
 
-def _memory_trial(subject: SequenceSubject, memory: Tensor | None) -> Trial:
-    real = torch.ones(B, S, dtype=torch.bool)
+def _memory_trial(subject: SequenceSubject, memory: Tensor) -> Trial:
+    real = torch.ones(B, memory.shape[1], dtype=torch.bool)
     real[0, -2:] = False
 
     def badness(name: str, form: MaskForm) -> float:
@@ -320,14 +331,20 @@ def _memory_trial(subject: SequenceSubject, memory: Tensor | None) -> Trial:
             with torch.no_grad():
                 return subject.output(subject.run(x, other, **{name: mask}))
 
-        assert memory is not None, "asked only with a memory"
-        return _padding_badness(run, memory, real, own=False)
+        return padding_badness(run, memory, real, own=False)
 
     return badness
 
 
-def _padding_badness(run: Callable[[Tensor], Tensor], x: Tensor, real: Tensor, *, own: bool = True) -> float:
-    """What padding moves that is none, plus what real positions do not move."""
+def padding_badness(run: Callable[[Tensor], Tensor], x: Tensor, real: Tensor, *, own: bool = True) -> float:
+    """Return in how many places padding moves what is none, or a real position does not.
+
+    Args:
+        run: From (B, T, D) to (B, T', D).
+        x: What is changed.
+        real: True = no padding. *Shape:* (B, T).
+        own: Whether `x` is the sequence itself, whose padding may do as it likes at its own place.
+    """
     before = run(x)
     keep = real[0] if own else torch.ones(before.shape[1], dtype=torch.bool)
     wrong = 0.0
@@ -340,3 +357,16 @@ def _padding_badness(run: Callable[[Tensor], Tensor], x: Tensor, real: Tensor, *
             moved[position] = True
         wrong += float((moved != real[0, position]).sum())
     return wrong
+
+
+def folded(made: Product, subject: SequenceSubject) -> tuple[Tensor, Tensor]:
+    """Return what went into a product and came out of it, with the batch first."""
+
+    def turned(x: Tensor) -> Tensor:
+        if x.ndim == 2 and x.shape[0] % B == 0:  # (T B, D), as torch's own attention folds it
+            return x.view(x.shape[0] // B, B, -1).transpose(0, 1)
+        if x.ndim == 3 and (subject.time_first or x.shape[1] == B != x.shape[0]):
+            return x.transpose(0, 1)
+        return x
+
+    return turned(made.x), turned(made.y)
