@@ -302,7 +302,12 @@ PROPERTIES: tuple[Property[AttentionSubject], ...] = (
     _property("attention_repeats", _repeats, after=("attention_runs",)),
     _property("attention_equation", _equation),
     _property("attention_lengths", _lengths, after=("attention_runs", "attention_repeats", "attention_equation")),
-    _property("attention_mask", _hides, _has_mask, ("attention_runs", "attention_repeats", "attention_equation")),
+    _property(
+        "attention_mask",
+        _hides,
+        _has_mask,
+        ("attention_runs", "attention_repeats", "attention_equation", "attention_large"),
+    ),
     _property("attention_blind", _blind, _has_mask),
     _property("attention_large", _large),
     _property(

@@ -473,22 +473,6 @@ WORDS = Catalogue(
             "en": "where the mask meets the scores, and its shape there: (.., 1, T, S) for (B, H, T, S)",
             "zh": "掩码与分数相遇的地方及其形状：对 (B, H, T, S) 应为 (.., 1, T, S)",
         },
-        "heads_mask_exact.name": {
-            "en": "masked rows still sum to one",
-            "zh": "掩蔽之后每行之和仍为一",
-        },
-        "heads_mask_exact.why": {
-            "en": "what is left must share the whole weight",
-            "zh": "剩下的键应分得全部权重",
-        },
-        "heads_mask_exact.look": {
-            "en": "the mask belongs before the softmax",
-            "zh": "掩码应在 softmax 之前",
-        },
-        "mask_exact_good": {
-            "en": "the masked attention is reproduced",
-            "zh": "可重现带掩码的注意力",
-        },
         "heads_padding.name": {
             "en": "each row has its own padding",
             "zh": "每个样本用自己的填充掩码",

@@ -115,7 +115,7 @@ def _guesses(number: int, heads: Sequence[int], *, masked: bool) -> Iterator[Hea
             for split in ("right", "view", "strided"):
                 for merge in ("right", "view", "strided"):
                     yield Heads(n_heads, order, split, merge)  # type: ignore[arg-type]
-    for order in orders:
+    for order in orders if len(heads) == 1 else ():
         for n_heads in heads:
             for split, merge in (("view", "view"), ("view", "right"), ("right", "view"), ("right", "strided")):
                 for each in suspicions(masked=masked, most=1):

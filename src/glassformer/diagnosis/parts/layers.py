@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -150,7 +150,8 @@ def _norm(subject: SequenceSubject) -> Finding:
     y = subject.output(record.result)
     width = _inner_width(subject)
     products = [folded(product, subject) for product in record.products]
-    feed = next((a for a, b in products if b.shape[-1] == width), None) if width else None
+    at = _feed_forward_at(products, width)
+    feed = None if at is None else products[at][0]
     attention = next((a for a, b in products if a.shape[-1] == subject.d_model), None)
     _zero(subject, lambda parameter, owner: True)
     bare = subject(x, memory)
@@ -171,6 +172,12 @@ def _norm(subject: SequenceSubject) -> Finding:
     if inputs:
         return SAYS.bad("norm_stream", **values)
     return SAYS.bad("norm_feed_forward", **values) if _normed(bare) else SAYS.bad("norm_missing", **values)
+
+
+def _feed_forward_at(products: Sequence[tuple[Tensor, Tensor]], width: int | None) -> int | None:
+    """The number of the product from D to F that one from F follows."""
+    at = range(len(products) - 1)
+    return next((i for i in at if products[i][1].shape[-1] == width == products[i + 1][0].shape[-1]), None)
 
 
 def _as_expected(subject: SequenceSubject, place: str) -> Finding:
@@ -263,7 +270,7 @@ def _attention(subject: SequenceSubject) -> Finding:
     record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
     width = _inner_width(subject)
     products = [folded(product, subject) for product in record.products]
-    stop = next((i for i, (_, y) in enumerate(products) if y.shape[-1] == width), len(products)) if width else None
+    stop = _feed_forward_at(products, width)
     heads = (
         [subject.n_heads] if subject.n_heads else [n for n in range(1, subject.d_model + 1) if subject.d_model % n == 0]
     )
@@ -387,15 +394,15 @@ ENCODER: tuple[Property[SequenceSubject], ...] = (
 DECODER: tuple[Property[SequenceSubject], ...] = (
     RUNS,
     REPEATS,
-    _property("layer_causal", _causal, after=("layer_attention",)),
     _property("layer_cross", _cross),
+    _property("layer_causal", _causal, after=("layer_attention", "layer_cross")),
     _property("layer_memory_padding", _memory_padding, _has_memory_padding, ("layer_cross",)),
     _property("layer_residual", _residual),
     _property("layer_norm", _norm, after=("layer_residual",)),
     _property("layer_attention", _attention, after=("layer_residual",)),
     _property("layer_feed_forward", _feed_forward_local, _has_inner),
     _property("layer_rows", _rows, after=("layer_attention", "layer_cross")),
-    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal")),
+    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal", "layer_cross")),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention", "layer_cross")),
 )
 """What a layer of a decoder is examined for."""

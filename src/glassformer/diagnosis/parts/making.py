@@ -13,7 +13,7 @@ from torch import nn
 
 from glassformer.core.errors import ConfigError
 
-D_MODEL, N_HEADS, D_FF, MAX_LEN, VOCAB = 24, 4, 40, 32, 11
+D_MODEL, N_HEADS, D_FF, MAX_LEN, VOCAB = 24, 4, 40, 64, 11
 D_HEAD = D_MODEL // N_HEADS
 
 SIZES: Mapping[str, tuple[Any, tuple[str, ...]]] = {

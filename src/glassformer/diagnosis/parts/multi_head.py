@@ -123,8 +123,6 @@ def _hides(subject: SequenceSubject) -> Finding:
     visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
     moved = influence(lambda x: subject(x, visible=visible), subject.drawn()).gt(MOVED)
     seen = visible[0]
-    if not bool((moved & ~seen).any()) and not bool((seen & ~moved).any()):
-        return SAYS.good("mask_good", meaning=subject.pairs.form.meaning, shape=subject.pairs.form.shape)
     found, _ = _found(subject, visible)
     faults = [] if found is None else [fault for fault in found.faults if fault.startswith("mask")]
     if faults:
@@ -132,18 +130,10 @@ def _hides(subject: SequenceSubject) -> Finding:
     if bool((moved & ~seen).any()):
         query, other = (moved & ~seen).nonzero()[0].tolist()
         return SAYS.bad("mask_leaks_at", query=query, other=other)
-    query, other = (seen & ~moved).nonzero()[0].tolist()
-    return SAYS.bad("mask_closes", query=query, other=other)
-
-
-def _mask_exact(subject: SequenceSubject) -> Finding:
-    """With a mask, what is inside must be the masked attention: a mask behind the softmax hides, but is wrong."""
-    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
-    found, seen = _found(subject, visible)
-    if not seen or found is None:
-        return Finding("not_applicable", SAYS.idle("inside_hidden"))
-    faults = [fault for fault in found.faults if fault.startswith("mask")]
-    return SAYS.bad(faults[0], off="1") if faults else SAYS.good("mask_exact_good")
+    if bool((seen & ~moved).any()):
+        query, other = (seen & ~moved).nonzero()[0].tolist()
+        return SAYS.bad("mask_closes", query=query, other=other)
+    return SAYS.good("mask_good", meaning=subject.pairs.form.meaning, shape=subject.pairs.form.shape)
 
 
 def _rows_masked(subject: SequenceSubject) -> Finding:
@@ -232,9 +222,6 @@ PROPERTIES: tuple[Property[SequenceSubject], ...] = (
     _property("heads_rows", _rows, after=("heads_run", "heads_repeat", "heads_equation")),
     _property("heads_learn", _learns, after=("heads_run", "heads_equation")),
     _property("heads_mask", _hides, _has_pairs, ("heads_run", "heads_repeat", "heads_equation", "heads_order")),
-    _property(
-        "heads_mask_exact", _mask_exact, _has_pairs, ("heads_run", "heads_repeat", "heads_equation", "heads_mask")
-    ),
     _property(
         "heads_padding",
         _rows_masked,

@@ -215,7 +215,7 @@ def _widths(thing: Thing) -> list[int]:
 
 def _completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
     torch.manual_seed(0)
-    subject = replace(subject, time_first=_is_time_first(subject, crosses))
+    subject = replace(subject, time_first=subject.time_first or _is_time_first(subject, crosses))
     memory = None if subject.memory_length is None else subject.drawn(subject.memory_length)
     torch.manual_seed(0)
     causal = not bool(influence(lambda x: subject(x, memory), subject.drawn()).triu(1).any())
