@@ -135,7 +135,7 @@ def _wasted(optimizer: torch.optim.Optimizer) -> Any:
 
 
 def _restarts(step: int) -> float:
-    return min(step / 20, 1.0) * (1 - (step % 100) / 100) * (1.0 if step < 100 else 0.5) + 1e-3
+    return step / 20 if step <= 20 else 0.9 - 0.8 * (step % 100) / 100
 
 
 def _beam(fault: str) -> Callable[..., Any]:
@@ -228,15 +228,14 @@ BUGS: list[tuple[str, str, Any, str, str | None]] = [
 
 @pytest.mark.parametrize(("kind", "name", "part", "wanted", "fault"), BUGS, ids=[f"{b[0]}-{b[1]}" for b in BUGS])
 def test_planted_bugs_are_named(kind: str, name: str, part: Any, wanted: str, fault: str | None) -> None:
-    for seed in (0, 1):
-        report = examine_part(part, name, kind=kind, seed=seed)
-        assert report.failures, f"{name} was not found"
-        first = report.failures[0]
-        assert first.key == wanted, "\n".join(report.lines())
-        if fault is not None:
-            assert first.finding.fault == fault, "\n".join(report.lines())
-        for language in ("en", "zh"):
-            assert list(report.lines(language))
+    report = examine_part(part, name, kind=kind)
+    assert report.failures, f"{name} was not found"
+    first = report.failures[0]
+    assert first.key == wanted, "\n".join(report.lines())
+    if fault is not None:
+        assert first.finding.fault == fault, "\n".join(report.lines())
+    for language in ("en", "zh"):
+        assert list(report.lines(language))
 
 
 def test_the_other_side_of_the_norm_is_a_failure_where_one_is_named() -> None:

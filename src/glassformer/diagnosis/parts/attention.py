@@ -164,7 +164,7 @@ def _runs(subject: AttentionSubject) -> Finding:
 def _repeats(subject: AttentionSubject) -> Finding:
     q, k, v = subject.drawn(S, S)
     change = difference(subject(q, k, v)[0], subject(q, k, v)[0])
-    return SAYS.bad("dropout_on", change=change) if change else SAYS.good("repeats_good")
+    return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 
 def _equation(subject: AttentionSubject) -> Finding:
@@ -308,8 +308,8 @@ PROPERTIES: tuple[Property[AttentionSubject], ...] = (
         _has_mask,
         ("attention_runs", "attention_repeats", "attention_equation", "attention_large"),
     ),
-    _property("attention_blind", _blind, _has_mask),
     _property("attention_large", _large),
+    _property("attention_blind", _blind, _has_mask),
     _property(
         "attention_weights", _returned, _has_weights, ("attention_runs", "attention_repeats", "attention_equation")
     ),

@@ -39,8 +39,8 @@ WORDS = Catalogue(
         },
         "repeats_good": {"en": "two calls agree to the last bit", "zh": "两次调用逐位相同"},
         "dropout_on": {
-            "en": "two calls differ by {change:.2g}: dropout is on although nothing is being trained",
-            "zh": "两次调用相差 {change:.2g}：没有在训练，dropout 却仍然打开",
+            "en": "two calls differ by {change}: dropout is on although nothing is being trained",
+            "zh": "两次调用相差 {change}：没有在训练，dropout 却仍然打开",
         },
         "attention_equation.name": {
             "en": "softmax(q k^T / sqrt(E)) v",

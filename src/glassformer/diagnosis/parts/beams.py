@@ -109,7 +109,7 @@ def _text(tokens: Any) -> Text:
 def _model(seed: int, *, ends: float = 0.0) -> Model:
     """A distribution that depends on the whole prefix, without the begin token among what may follow."""
 
-    def log_probs(prefixes: Sequence[Sequence[int]]) -> Tensor:
+    def log_probs(prefixes: Any) -> Tensor:
         rows = []
         for prefix in prefixes.tolist() if isinstance(prefixes, Tensor) else prefixes:
             ids = [int(token) for token in prefix]

@@ -10,6 +10,7 @@ from glassformer.diagnosis.parts.making import thing_of
 from glassformer.diagnosis.parts.recognise import KINDS, kind_named, opened, recognised
 from glassformer.diagnosis.property import chosen, examine
 from glassformer.diagnosis.report import Report
+from glassformer.diagnosis.verdict import Verdict
 
 
 def examine_part(
@@ -24,7 +25,7 @@ def examine_part(
 ) -> Report:
     """Return what is true of a part.
 
-    If it does not run, that is the only verdict: nothing else can be asked of it.
+    If it does not run, or says something else each time, that is the last verdict: nothing else can be asked of it.
 
     Args:
         value: A function, a module, a class or a factory.
@@ -45,13 +46,16 @@ def examine_part(
         known = "\n".join(f"  --as {each.name:<14} {each.call}" for each in KINDS.values())
         raise UnsupportedError(f"nothing tells what kind of part {name} is; say it:\n{known}")
     subject = opened(what, thing, expect)
-    first, *others = what.properties
     wanted = chosen(what.properties, only)
-    runs = examine(subject, [first], seed=seed)
-    if runs[0].failed:
-        return Report(name, what.name, runs)
-    rest = [each for each in others if each in wanted]
-    verdicts = examine(subject, rest, seed=seed, advanced=advanced)
-    held = runs if first in wanted else ()
-    failed = tuple(verdict for verdict in verdicts if verdict.failed)
+    gates, others = what.properties[: what.gates], [each for each in what.properties[what.gates :] if each in wanted]
+    passed: list[Verdict] = []
+    for gate in gates:
+        [verdict] = examine(subject, [gate], seed=seed)
+        if verdict.failed:
+            return Report(name, what.name, (verdict, *passed))
+        passed.append(verdict)
+    verdicts = examine(subject, others, seed=seed, advanced=advanced)
+    keys = [each.key for each in wanted]
+    held = [verdict for verdict in passed if verdict.key in keys]
+    failed = [verdict for verdict in verdicts if verdict.failed]
     return Report(name, what.name, (*failed, *held, *(verdict for verdict in verdicts if not verdict.failed)))

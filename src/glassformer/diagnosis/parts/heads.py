@@ -114,7 +114,7 @@ def _guesses(number: int, heads: Sequence[int], *, masked: bool) -> Iterator[Hea
             yield from (replace(Heads(n_heads, order), attending=each) for each in suspicions(masked=masked, most=1))
             for split in ("right", "view", "strided"):
                 for merge in ("right", "view", "strided"):
-                    yield Heads(n_heads, order, split, merge)  # type: ignore[arg-type]
+                    yield Heads(n_heads, order, split, merge)
     for order in orders if len(heads) == 1 else ():
         for n_heads in heads:
             for split, merge in (("view", "view"), ("view", "right"), ("right", "view"), ("right", "strided")):

@@ -61,7 +61,7 @@ class Attending:
                 seen[:, 1:] = True
             scores = scores.masked_fill(~seen, -1e9)
         dim = {"keys": -1, "queries": -2, "heads": 1, "batch": 0, "nothing": None}[self.axis]
-        weights = scores if dim is None else scores.softmax(dim)
+        weights: Tensor = scores if dim is None else scores.softmax(dim)
         return weights * visible if visible is not None and self.mask == "after" else weights
 
     def output(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None = None) -> Tensor:

@@ -185,6 +185,7 @@ def _explained(subject: MaskSubject, meanings: dict[str, Tensor], wanted: Tensor
             "causal_no_self": keys & ones.tril(-1),
             "causal_one_ahead": keys & ones.tril(1),
             "causal_transposed": keys & ones.triu(),
+            "padding_queries": (TOKENS != PAD)[:, :, None].expand(-1, -1, N),
             "both_queries": (TOKENS != PAD)[:, :, None] & causal,
         }
     for fault, visible in faults.items():

@@ -53,7 +53,7 @@ def _runs(subject: SequenceSubject) -> Finding:
 def _repeats(subject: SequenceSubject) -> Finding:
     x = subject.drawn()
     change = difference(subject(x), subject(x))
-    return SAYS.bad("dropout_on", change=change) if change else SAYS.good("repeats_good")
+    return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 
 def _rows(subject: SequenceSubject) -> Finding:

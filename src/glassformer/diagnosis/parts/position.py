@@ -142,9 +142,9 @@ def _tried(subject: PositionSubject) -> PositionSubject | None:
     if out.shape != x.shape:
         return None
     same = torch.randn(D_HEAD).expand(B, H, T, D_HEAD)  # where does it turn: along the heads, or along time?
-    turned = subject.call(same)
-    by_time = difference(turned[:, :, :1].expand_as(turned), turned) > 1e-5
-    by_head = difference(turned[:, :1].expand_as(turned), turned) > 1e-5
+    found = subject.call(same)
+    by_time = difference(found[:, :, :1].expand_as(found), found) > 1e-5
+    by_head = difference(found[:, :1].expand_as(found), found) > 1e-5
     return replace(subject, heads_last=by_head and not by_time)
 
 

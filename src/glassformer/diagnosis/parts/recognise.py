@@ -24,26 +24,31 @@ class PartKind:
     Attributes:
         name: As after `--as`.
         open: Finds out how one is called.
-        properties: What it is examined for; the first is that it runs.
+        properties: What it is examined for.
         call: How it is called, for those who write one.
+        gates: How many of the first properties must hold before the others can be asked: that it runs, and that it
+            is not random.
     """
 
     name: str
     open: Callable[[Thing], Any]
     properties: tuple[Property[Any], ...]
     call: str
+    gates: int = 1
 
 
 KINDS: Mapping[str, PartKind] = {
     kind.name: kind
     for kind in (
-        PartKind("attention", attention.open_attention, attention.PROPERTIES, "attention(q, k, v, mask=None)"),
-        PartKind("multi_head", multi_head.open_multi_head, multi_head.PROPERTIES, "module(x, mask=None)"),
+        PartKind("attention", attention.open_attention, attention.PROPERTIES, "attention(q, k, v, mask=None)", 2),
+        PartKind("multi_head", multi_head.open_multi_head, multi_head.PROPERTIES, "module(x, mask=None)", 2),
         PartKind("mask", mask_function.open_mask, mask_function.PROPERTIES, "mask(n), or mask(tokens, pad)"),
         PartKind("position", position.open_position, position.PROPERTIES, "positions(n, d_model), or module(x)"),
-        PartKind("encoder_layer", layers.open_encoder_layer, layers.ENCODER, "module(x, mask=None)"),
-        PartKind("decoder_layer", layers.open_decoder_layer, layers.DECODER, "module(x, memory, tgt_mask, src_mask)"),
-        PartKind("feed_forward", layers.open_feed_forward, layers.FEED_FORWARD, "module(x)"),
+        PartKind("encoder_layer", layers.open_encoder_layer, layers.ENCODER, "module(x, mask=None)", 2),
+        PartKind(
+            "decoder_layer", layers.open_decoder_layer, layers.DECODER, "module(x, memory, tgt_mask, src_mask)", 2
+        ),
+        PartKind("feed_forward", layers.open_feed_forward, layers.FEED_FORWARD, "module(x)", 2),
         PartKind("schedule", schedule.open_schedule, schedule.PROPERTIES, "rate(step), or scheduler(optimizer)"),
         PartKind("cache", cached.open_cached, cached.PROPERTIES, "module(x, cache=None) -> (y, cache)"),
         PartKind("beam", beams.open_beam, beams.PROPERTIES, "search(next_log_probs, begin, end, width, max_new)"),
