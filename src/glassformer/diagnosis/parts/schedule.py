@@ -72,7 +72,7 @@ def used_rates(scheduler: Callable[[torch.optim.Optimizer], Any], most: int) -> 
     found = []
     for _ in range(min(most, 4000)):
         found.append(float(optimizer.param_groups[0]["lr"]))
-        optimizer.step()  # type: ignore[no-untyped-call]
+        optimizer.step()
         schedule.step()
     return found
 
