@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.diagnosis.verdict import Verdict
+from glassformer.diagnosis.verdict import Said, Verdict
 from glassformer.diagnosis.wording import MESSAGES
 
 
@@ -17,15 +17,15 @@ class Report:
 
     Attributes:
         subject: What was examined, as the user named it.
-        kind: What it was examined as ("decoder-only model", "multi_head").
+        kind: What it was examined as ("decoder-only model").
         verdicts: Those that explain others first.
-        remarks: What the examiner assumed, by language ("mask: True = may attend").
+        remarks: What the examiner assumed ("mask: True hides").
     """
 
     subject: str
-    kind: str
+    kind: Said
     verdicts: tuple[Verdict, ...]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Said, ...] = ()
 
     @property
     def failures(self) -> list[Verdict]:
@@ -45,9 +45,9 @@ class Report:
         """Return the report as plain data."""
         return {
             "subject": self.subject,
-            "kind": self.kind,
+            "kind": self.kind.say(language),
             "ok": self.ok,
-            "remarks": list(self.remarks),
+            "remarks": [remark.say(language) for remark in self.remarks],
             "verdicts": [
                 {
                     "property": each.key,
@@ -78,8 +78,8 @@ class Report:
             language: One of the languages.
             width: Columns of a line.
         """
-        yield f"{self.subject}  ({self.kind})"
-        yield from (f"  {remark}" for remark in self.remarks)
+        yield f"{self.subject}  ({self.kind.say(language)})"
+        yield from (f"  {remark.say(language)}" for remark in self.remarks)
         yield ""
         for each in self.verdicts:
             yield from self._lines_of(each, language, width)

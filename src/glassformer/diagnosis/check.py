@@ -1,0 +1,72 @@
+"""The examination of a whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from torch import nn
+
+from glassformer.core.errors import GlassformerError
+from glassformer.diagnosis.adapt import subject_of
+from glassformer.diagnosis.crash import crash_of
+from glassformer.diagnosis.model.properties import MODEL_PROPERTIES
+from glassformer.diagnosis.model.wording import MESSAGES
+from glassformer.diagnosis.property import chosen, examine
+from glassformer.diagnosis.report import Report
+from glassformer.diagnosis.subject import Kind, ModelSubject
+from glassformer.diagnosis.verdict import Said, Verdict
+
+CRASHES = {"heads_unmerged": "heads"}
+"""Crashes that have a name: the property that they are a failure of."""
+
+
+def check(
+    model: nn.Module | ModelSubject,
+    *,
+    name: str | None = None,
+    kind: Kind | None = None,
+    only: Sequence[str] | None = None,
+    seed: int = 0,
+    advanced: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """Examine a Transformer: run it, and say which properties hold and which do not.
+
+    The model may be of this library, of the reference library, of torch, or your own. It is left alone: experiments
+    are made on copies.
+
+    Args:
+        model: A whole model, or one with the way it is called.
+        name: What the report calls it.
+        kind: "decoder", "encoder" or "encoder_decoder"; None = what its signature and behaviour say.
+        only: Keys of the properties to examine; None = all.
+        seed: Of everything random.
+        advanced: Told (done, total) after every property.
+
+    Raises:
+        ConfigError: There is no such property, or it cannot be found out how the model is called.
+    """
+    properties = chosen(MODEL_PROPERTIES, only)
+    called = name if name is not None else type(model).__name__
+    if isinstance(model, ModelSubject):
+        subject = model
+    else:
+        try:
+            subject = subject_of(model, kind)
+        except GlassformerError:
+            raise
+        except Exception as error:  # of the subject's own code: it runs on nothing
+            finding = crash_of(error, [model])
+            key = CRASHES.get(finding.fault or "", "shapes")
+            return Report(called, Said(MESSAGES, "kind.unknown"), (Verdict(key, finding, MESSAGES),))
+    verdicts = examine(subject, properties, seed=seed, advanced=advanced)
+    remarks = [Said(MESSAGES, key, values) for key, values in subject.caller.remarks]
+    remarks += [] if subject.exact else [Said(MESSAGES, "float32")]
+    verdicts = tuple(_renamed(verdict) for verdict in verdicts)
+    return Report(called, Said(MESSAGES, f"kind.{subject.kind}"), verdicts, tuple(remarks))
+
+
+def _renamed(verdict: Verdict) -> Verdict:
+    """A crash with a name is the failure of the property that it names."""
+    key = CRASHES.get(verdict.finding.fault or "", verdict.key) if verdict.status == "error" else verdict.key
+    return replace(verdict, key=key)
