@@ -7,10 +7,11 @@ from typing import Any
 
 from glassformer.core.errors import UnsupportedError
 from glassformer.diagnosis.parts.making import thing_of
+from glassformer.diagnosis.parts.other_wording import WORDS
 from glassformer.diagnosis.parts.recognise import KINDS, kind_named, opened, recognised
 from glassformer.diagnosis.property import chosen, examine
 from glassformer.diagnosis.report import Report
-from glassformer.diagnosis.verdict import Verdict
+from glassformer.diagnosis.verdict import Said, Verdict
 
 
 def examine_part(
@@ -52,10 +53,11 @@ def examine_part(
     for gate in gates:
         [verdict] = examine(subject, [gate], seed=seed)
         if verdict.failed:
-            return Report(name, what.name, (verdict, *passed))
+            return Report(name, Said(WORDS, f"kind.{what.name}"), (verdict, *passed))
         passed.append(verdict)
     verdicts = examine(subject, others, seed=seed, advanced=advanced)
     keys = [each.key for each in wanted]
     held = [verdict for verdict in passed if verdict.key in keys]
     failed = [verdict for verdict in verdicts if verdict.failed]
-    return Report(name, what.name, (*failed, *held, *(verdict for verdict in verdicts if not verdict.failed)))
+    rest = [verdict for verdict in verdicts if not verdict.failed]
+    return Report(name, Said(WORDS, f"kind.{what.name}"), (*failed, *held, *rest))

@@ -442,6 +442,46 @@ WORDS = Catalogue(
             "en": "sum / n ** alpha, with the same n everywhere",
             "zh": "sum / n ** alpha，n 处处一致",
         },
+        "kind.attention": {
+            "en": "an attention function",
+            "zh": "注意力函数",
+        },
+        "kind.multi_head": {
+            "en": "an attention with several heads",
+            "zh": "多头注意力",
+        },
+        "kind.mask": {
+            "en": "a mask",
+            "zh": "掩码",
+        },
+        "kind.position": {
+            "en": "positions",
+            "zh": "位置编码",
+        },
+        "kind.encoder_layer": {
+            "en": "a layer of an encoder",
+            "zh": "编码器层",
+        },
+        "kind.decoder_layer": {
+            "en": "a layer of a decoder",
+            "zh": "解码器层",
+        },
+        "kind.feed_forward": {
+            "en": "a feed-forward network",
+            "zh": "前馈网络",
+        },
+        "kind.schedule": {
+            "en": "a schedule of the learning rate",
+            "zh": "学习率调度",
+        },
+        "kind.cache": {
+            "en": "attention with a cache",
+            "zh": "带缓存的注意力",
+        },
+        "kind.beam": {
+            "en": "a beam search",
+            "zh": "束搜索",
+        },
         "mask_runs": {
             "en": "shape {shape}, {dtype}, made from {way}",
             "zh": "形状 {shape}，{dtype}，由 {way} 得到",

@@ -94,7 +94,7 @@ def open_schedule(thing: Thing) -> ScheduleSubject:
     first: Exception | None = None
     for call in (lambda n: value(n, **options), lambda n: value(**{step or "step": n}, **options)):
         try:
-            float(call(5))
+            float(call(5))  # type: ignore[no-untyped-call]
             return ScheduleSubject(thing, call, None, sizes)
         except Exception as error:
             first = first or error
