@@ -416,7 +416,7 @@ def reference_models() -> dict[str, Callable[[], nn.Module]]:
     import transformers as hf
 
     common: dict[str, Any] = {"vocab_size": V}
-    bert = dict(hidden_size=D, num_hidden_layers=N, num_attention_heads=H, intermediate_size=2 * D)
+    bert = {"hidden_size": D, "num_hidden_layers": N, "num_attention_heads": H, "intermediate_size": 2 * D}
     llama = hf.LlamaConfig(**common, **bert, num_key_value_heads=2)
     t5 = hf.T5Config(**common, d_model=D, d_kv=8, d_ff=2 * D, num_layers=N, num_heads=H, decoder_start_token_id=0)
     marian = hf.MarianConfig(

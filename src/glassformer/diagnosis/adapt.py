@@ -68,6 +68,22 @@ def usable_length(model: nn.Module, caller: Caller) -> tuple[int, int]:
     raise first
 
 
+def looks_up_tokens(model: nn.Module) -> bool:
+    """Return whether a module takes token ids: it runs on them, and looks them up in a table."""
+    was = model.training
+    try:
+        plan = _first_plan(model.eval())
+        kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
+        _, caller = _that_runs(model, plan, kind)
+        with _Tables() as seen, quietly(model), torch.no_grad():
+            caller.outputs(model, _ones(model, caller, *usable_length(model, caller)))
+    except Exception:  # of the user's own code, or none that can be called so
+        return False
+    finally:
+        model.train(was)
+    return caller.vocab is not None and bool(seen.seen)
+
+
 def lengths_for(model: nn.Module) -> list[int]:
     """Return the lengths to try, those that are no size of the model first."""
     sizes = {size for tensor in model.parameters() for size in tensor.shape}

@@ -49,7 +49,9 @@ def chains_among(model: nn.Module, calls: Sequence[Passed]) -> list[Passed]:
     found = []
     for members in layer_groups(model).values():
         own = [call for call in blocks if call.name in members]
-        linked = all(a.result is not None and b.first is not None and torch.equal(a.result, b.first) for a, b in pairwise(own))
+        linked = all(
+            a.result is not None and b.first is not None and torch.equal(a.result, b.first) for a, b in pairwise(own)
+        )
         if linked and (len(own) > 1 or any(feed_forwards_among(_inside(call, calls)) for call in own)):
             found += own
     return found
