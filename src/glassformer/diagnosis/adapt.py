@@ -183,7 +183,8 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
     shifts: tuple[int, ...] = ()
     if loss is not None and with_loss is not None:
         shifts = (0,) if kind != "decoder" or loss != "labels" else (1,) if with_loss == "mapping" else (0, 1)
-    pad = None if caller.takes_keep or caller.takes_source_keep else _pad_of(subject)
+    known = kind == "decoder" or caller.takes_keep or caller.takes_source_keep
+    pad = None if known else _pad_of(subject)
     subject.caller = replace(
         caller,
         kind=kind,
@@ -481,7 +482,7 @@ def _has_triangle(model: nn.Module) -> bool:
 
 def _pad_of(subject: ModelSubject) -> int | None:
     """The id that is padding: one that the model declares, or that hides itself where it is tried."""
-    if subject.caller.vocab is None or subject.caller.kind == "decoder":
+    if subject.caller.vocab is None:
         return None
     declared = [part.padding_idx for part in subject.model.modules() if isinstance(part, nn.Embedding)]
     named = [

@@ -42,8 +42,6 @@ def module_of(value: Any, name: str) -> nn.Module | None:
     try:
         made = value()
     except Exception as error:  # of the user's own code
-        if not is_class:
-            return None
         raise ConfigError(f"{name}() cannot be made: {type(error).__name__}: {error}") from error
     return made if isinstance(made, nn.Module) else None
 
