@@ -8,8 +8,8 @@ from typing import Any
 from torch import nn
 
 from glassformer.core.errors import ConfigError
-from glassformer.diagnosis.adapt import looks_up_tokens
 from glassformer.diagnosis.parts.making import required_of, thing_of
+from glassformer.diagnosis.plan import looks_up_tokens
 from glassformer.diagnosis.structure import layer_groups
 from glassformer.models.transformer import Transformer
 
