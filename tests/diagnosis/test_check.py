@@ -77,7 +77,30 @@ def test_check_raises_no_false_alarm_with_other_seeds(seed: int) -> None:
         healthy(make, seed)
 
 
-@pytest.mark.parametrize("name", FAULTY)
+KNOWN = {
+    "mask_transposed": "causality.transposed",
+    "mask_one_ahead": "causality.one_ahead",
+    "mask_hides_itself": "causality.strict",
+    "mask_after_softmax": "causality.late",
+    "no_scale": "scale.none",
+    "scale_by_d_k": "scale.by_d_k",
+    "scale_by_d_model": "scale.by_d_model",
+    "padding_inverted": "padding.inverted",
+    "padding_on_queries": "padding.queries",
+    "padding_after_softmax": "padding.late",
+    "positions_over_rows": "position.rows",
+    "double_shift": "label_shift.twice",
+    "cross_mask_missing": "cross_attention.padding",
+    "cross_values_from_target": "cross_attention.roles",
+    "cache_learned_from_one": "cache.position",
+}
+"""Faults that are told from others of their property."""
+
+
+NAMED = [pytest.param(name, marks=pytest.mark.slow) if name in KNOWN else name for name in FAULTY]
+
+
+@pytest.mark.parametrize("name", NAMED)
 def test_check_names_the_property_that_fails(name: str) -> None:
     wanted, make = FAULTY[name]
     report = check(make(), only=QUICK)
@@ -88,26 +111,7 @@ def fault(name: str) -> str | None:
     return check(FAULTY[name][1](), only=[FAULTY[name][0]]).failures[0].finding.fault
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("mask_transposed", "causality.transposed"),
-        ("mask_one_ahead", "causality.one_ahead"),
-        ("mask_hides_itself", "causality.strict"),
-        ("mask_after_softmax", "causality.late"),
-        ("no_scale", "scale.none"),
-        ("scale_by_d_k", "scale.by_d_k"),
-        ("scale_by_d_model", "scale.by_d_model"),
-        ("padding_inverted", "padding.inverted"),
-        ("padding_on_queries", "padding.queries"),
-        ("padding_after_softmax", "padding.late"),
-        ("positions_over_rows", "position.rows"),
-        ("double_shift", "label_shift.twice"),
-        ("cross_mask_missing", "cross_attention.padding"),
-        ("cross_values_from_target", "cross_attention.roles"),
-        ("cache_learned_from_one", "cache.position"),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), KNOWN.items())
 def test_check_says_which_fault_it_is(name: str, expected: str) -> None:
     assert fault(name) == expected
 

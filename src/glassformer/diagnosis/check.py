@@ -65,6 +65,7 @@ def check(
                 finding = crash_of(error, [copied])
                 key = CRASHES.get(finding.fault or "", "shapes")
                 return Report(called, Said(MESSAGES, "kind.unknown"), (Verdict(key, finding, MESSAGES),))
+        subject.seed = seed
         verdicts = examine(subject, properties, seed=seed, advanced=advanced)
     remarks = [Said(MESSAGES, key, values) for key, values in subject.caller.remarks]
     remarks += [] if subject.exact else [Said(MESSAGES, "float32")]

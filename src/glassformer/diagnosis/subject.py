@@ -100,6 +100,8 @@ class ModelSubject:
         self.caller = caller
         self.length = length
         self.source_length = length - gap
+        self.seed = 0
+        """Of the texts that are made up."""
         self.original = copy_of(model).eval()
         self.model = copy_of(model).eval()
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
@@ -151,7 +153,7 @@ class ModelSubject:
             length: Number of tokens, T; None = the usual one.
             seed: Equal seeds give equal texts.
         """
-        generator = torch.Generator().manual_seed(1000 + seed)
+        generator = torch.Generator().manual_seed(1000 * (1 + self.seed) + seed)
         inputs = self._content(self.caller.vocab, rows, length or self.length, generator)
         if self.kind != "encoder_decoder":
             return Given(inputs)
