@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from glassformer.core.places import Places as Places
     from glassformer.core.tape import Patch as Patch
     from glassformer.core.tape import Tape as Tape
+    from glassformer.diagnosis.check import check as check
     from glassformer.diagnosis.look import Look as Look
     from glassformer.diagnosis.look import inspect as inspect
+    from glassformer.diagnosis.watch import watch as watch
     from glassformer.families.registry import preset as preset
     from glassformer.generation.answer import answer_texts as answer_texts
     from glassformer.generation.config import BeamConfig as BeamConfig
@@ -75,6 +77,8 @@ _WHERE = {
     "Tape": "core.tape",
     "Look": "diagnosis.look",
     "inspect": "diagnosis.look",
+    "check": "diagnosis.check",
+    "watch": "diagnosis.watch",
     "preset": "families.registry",
     "BeamConfig": "generation.config",
     "GenerationConfig": "generation.config",

@@ -1,0 +1,1 @@
+"""A ladder of exercises: parts to write, each examined when it is written."""

@@ -1,0 +1,127 @@
+"""Which positions of a model's output change when something of its input does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
+
+PADS = 3
+"""Positions that are padding, in the rows that have some."""
+
+
+def with_other(given: Given, other: Given, where: slice, rows: slice = slice(None)) -> Given:
+    """Return a text with the content of another one at some positions of some rows."""
+    inputs = given.inputs.clone()
+    inputs[rows, where] = other.inputs[rows, where]
+    return replace(given, inputs=inputs)
+
+
+def with_other_source(given: Given, other: Given, where: slice, rows: slice = slice(None)) -> Given:
+    """The same for the source."""
+    assert given.source is not None
+    assert other.source is not None
+    source = given.source.clone()
+    source[rows, where] = other.source[rows, where]
+    return replace(given, source=source)
+
+
+def kept(rows: int, length: int, *, left: bool = False) -> Tensor:
+    """Return which slots hold tokens: all of row 0, all but a few at one end of the others. *Shape:* (B, T)."""
+    keep = torch.ones(rows, length, dtype=torch.bool)
+    keep[1:, slice(0, PADS) if left else slice(length - PADS, None)] = False
+    return keep
+
+
+def padded(subject: ModelSubject, *, of_source: bool, left: bool = False) -> tuple[Given, Given]:
+    """Return two batches that differ in nothing but what stands where there is no token."""
+    one, other = subject.draw(ROWS), subject.draw(ROWS, seed=1)
+    length = subject.source_length if of_source else subject.length
+    keep = kept(ROWS, length, left=left).to(one.inputs.device)
+    where = slice(0, PADS) if left else slice(length - PADS, None)
+    if of_source:
+        changed = with_other_source(one, other, where, slice(1, None))
+        return replace(one, source_keep=keep), replace(changed, source_keep=keep)
+    changed = with_other(one, other, where, slice(1, None))
+    return replace(one, keep=keep), replace(changed, keep=keep)
+
+
+def hides_padding(subject: ModelSubject, *, of_source: bool) -> bool:
+    """Return whether what stands at padding is hidden, and what stands elsewhere is not.
+
+    With a causal stack right padding is hidden anyway; there, padding is put on the left.
+    """
+    caller = subject.caller
+    if caller.pad is not None:
+        return _pad_id_hides(subject)
+    for left in (False, True):
+        one, changed = padded(subject, of_source=of_source, left=left)
+        a, b = subject.run(one), subject.run(changed)
+        real = slice(None) if of_source else slice(PADS, None) if left else slice(0, subject.length - PADS)
+        if not bool(a[:, real].isfinite().all()):
+            return left  # a query that sees nothing, in code that does without that case
+        if subject.differs(a[:, real], b[:, real]) > subject.tolerance:
+            return False
+    one = subject.draw(ROWS)
+    full = kept(ROWS, subject.source_length if of_source else subject.length).to(one.inputs.device)
+    other = subject.draw(ROWS, seed=2)
+    if of_source:
+        given = replace(one, source_keep=full)
+        moved = with_other_source(given, other, slice(0, 1))
+    else:
+        given = replace(one, keep=full)
+        moved = with_other(given, other, slice(0, 1))
+    real = slice(None) if of_source else slice(1, subject.length - PADS)
+    return subject.differs(subject.run(given)[:, real], subject.run(moved)[:, real]) > subject.tolerance
+
+
+def _pad_id_hides(subject: ModelSubject) -> bool:
+    of_source = subject.kind == "encoder_decoder"
+    one, _ = padded(subject, of_source=of_source)
+    length = (subject.source_length if of_source else subject.length) - PADS
+    if of_source:
+        assert one.source is not None
+        short = replace(one, source=one.source[:, :length], source_keep=None)
+        return subject.differs(subject.run(short)[1:], subject.run(one)[1:]) <= subject.tolerance
+    short = Given(one.inputs[:, :length])
+    return subject.differs(subject.run(short)[1:], subject.run(one)[1:, :length]) <= subject.tolerance
+
+
+def influence(subject: ModelSubject) -> Tensor:
+    """Return how much output i changes when token j does, in units of the outputs' size. *Shape:* (T, T)."""
+    one = subject.draw(1)
+    other = subject.draw(1, seed=3)
+    base = subject.run(one)
+    size = base.double().pow(2).mean().sqrt().clamp(min=1e-30)
+    columns = []
+    for position in range(subject.length):
+        out = subject.run(with_other(one, other, slice(position, position + 1)))
+        columns.append(((out.double() - base.double()).abs().amax(-1)[0] / size).nan_to_num(1e30))
+    return torch.stack(columns, 1)
+
+
+def hidden_future(subject: ModelSubject) -> bool:
+    """Return whether later tokens change no output before them, while the first one changes the last."""
+    one, other = subject.draw(1), subject.draw(1, seed=3)
+    base = subject.run(one)
+    for position in (1, subject.length // 2, subject.length - 1):
+        out = subject.run(with_other(one, other, slice(position, position + 1)))
+        if subject.differs(base[:, :position], out[:, :position]) > subject.tolerance:
+            return False
+    first = subject.run(with_other(one, other, slice(0, 1)))
+    return subject.differs(base[:, -1], first[:, -1]) > subject.tolerance
+
+
+def seems_causal(subject: ModelSubject) -> bool:
+    """Return whether a stack treats what is before and what is behind a token differently, as no encoder does."""
+    felt = influence(subject)
+    later = torch.ones_like(felt, dtype=torch.bool).triu(1)
+    ahead, behind = felt[later], felt[later.T]
+    seen_ahead, seen_behind = ahead > subject.tolerance, behind > subject.tolerance
+    if not seen_ahead.all() or not seen_behind.all():
+        return bool(seen_ahead.any() or seen_behind.any())
+    ratio = float((behind.log().mean() - ahead.log().mean()).abs())
+    return ratio > 1.0

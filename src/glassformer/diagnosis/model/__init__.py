@@ -1,0 +1,1 @@
+"""What a whole Transformer must be, property by property."""

@@ -1,0 +1,107 @@
+"""Shapes, finite numbers, and chance: what every other experiment stands on."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.diagnosis.flow import record
+from glassformer.diagnosis.model.findings import failed, passed, reason
+from glassformer.diagnosis.subject import Given, ModelSubject
+from glassformer.diagnosis.verdict import Finding, Said
+
+
+def shapes(subject: ModelSubject) -> Finding:
+    """The output has a row of scores for every token; it is finite, also for one token and for extreme ids."""
+    given = subject.draw()
+    before = given.inputs.clone()
+    out = subject.run(given)
+    rows, length = before.shape[:2]
+    if out.ndim != 3 or out.shape[:2] != (rows, length):
+        return failed("shapes.wrong", shape=tuple(out.shape), rows=rows, length=length)
+    if not torch.equal(given.inputs, before):
+        return failed("shapes.changed", fault="shapes.changed")
+    for what, trial in _extremes(subject).items():
+        try:
+            odd = subject.run(trial)
+        except Exception as error:  # of the subject's own code
+            if what == "one":
+                return failed("shapes.one", error=f"{type(error).__name__}: {error}".splitlines()[0])
+            raise
+        if not bool(odd.isfinite().all()):
+            return failed("shapes.infinite", fault="shapes.infinite", what=what)
+    sums = out.double().sum(-1)
+    if out.shape[-1] > 1 and bool((out >= 0).all()) and bool(((sums - 1).abs() < 1e-4).all()):
+        return failed("shapes.softmaxed", fault="shapes.softmaxed")
+    return passed("shapes.seen", shape=tuple(out.shape))
+
+
+def _extremes(subject: ModelSubject) -> dict[str, Given]:
+    tangled = subject.kind == "encoder_decoder" and subject.source_length == subject.length
+    trials = {} if tangled else {"one": subject.draw(2, 1)}
+    vocab = subject.caller.vocab
+    if vocab is None:
+        return trials
+    given = subject.draw(2)
+    for what, token in (("first", 0), ("last", vocab - 1)):
+        if token != subject.caller.pad:
+            trials[what] = Given(torch.full_like(given.inputs, token), source=given.source)
+    return trials
+
+
+def determinism(subject: ModelSubject) -> Finding:
+    """Two runs in eval mode are equal, whatever the generators' state is."""
+    given = subject.draw()
+    one, other = subject.run(given, seed=1), subject.run(given, seed=2)
+    gap = subject.differs(one, other)
+    if gap == 0.0 or (gap <= subject.tolerance and gap < 1e-6):
+        return passed("determinism.seen")
+    first = record(subject.model, lambda: subject.run(given, seed=1))
+    second = record(subject.model, lambda: subject.run(given, seed=2))
+    where = next((a.name for a, b in zip(first, second, strict=True) if _random(a.result, b.result)), "")
+    return failed("determinism.differs", where=where, gap=gap)
+
+
+def _random(one: Tensor | None, other: Tensor | None) -> bool:
+    return one is not None and other is not None and not torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def has_dropout(subject: ModelSubject) -> Said | None:
+    """Why dropout cannot be looked for."""
+    return None if _dropouts(subject.model) else reason("dropout.none")
+
+
+def dropout(subject: ModelSubject) -> Finding:
+    """Where dropout is configured, training is random."""
+    given = subject.draw()
+    subject.model.train()
+    gap = subject.differs(subject.run(given, seed=1), subject.run(given, seed=2))
+    share = max(_dropouts(subject.model))
+    if gap > 0:
+        return passed("dropout.seen", share=share)
+    return failed("dropout.idle", share=share)
+
+
+def _dropouts(model: nn.Module) -> list[float]:
+    """The shares of the dropouts of a model that are configured, by the names that such a share goes by."""
+    named = [(name, value) for part in model.modules() for name, value in vars(part).items() if type(value) is float]
+    return [value for name, value in named if name in ("p", "share", "dropout", "dropout_p") and 0 < value < 1]
+
+
+def batch_mates(subject: ModelSubject) -> Finding:
+    """A row's outputs are the same alone and beside any other rows."""
+    one, other = subject.draw(), subject.draw(seed=1)
+    mixed = Given(
+        torch.cat([other.inputs[:1], one.inputs[1:2], other.inputs[2:]]),
+        source=None
+        if one.source is None or other.source is None
+        else torch.cat([other.source[:1], one.source[1:2], other.source[2:]]),
+    )
+    base = subject.run(one)[1:2]
+    for key, trial in (("alone", one.rows(slice(1, 2))), ("mates", mixed)):
+        out = subject.run(trial)
+        row = out if key == "alone" else out[1:2]
+        gap = subject.differs(base, row)
+        if gap > subject.tolerance:
+            return failed(f"batch_mates.{key}", gap=gap)
+    return passed("batch_mates.seen")

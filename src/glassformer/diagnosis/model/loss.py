@@ -1,0 +1,138 @@
+"""The loss that a model computes itself, against the same computed from its logits."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from glassformer.core.places import IGNORED
+from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
+from glassformer.diagnosis.subject import Given, ModelSubject, quietly
+from glassformer.diagnosis.verdict import Finding, Said
+
+CLOSE = 1e-4
+
+
+def has_loss(subject: ModelSubject) -> Said | None:
+    """Why the loss cannot be examined."""
+    return reason("loss.none") if subject.caller.loss is None else None
+
+
+def _loss(subject: ModelSubject, given: Given, labels: Tensor) -> float:
+    assert subject.caller.loss is not None
+    with quietly(subject.model), torch.no_grad():
+        return float(subject.caller.loss(subject.model, given, labels))
+
+
+def _labels(subject: ModelSubject, given: Given) -> Tensor:
+    generator = torch.Generator().manual_seed(17)
+    classes = subject.run(given).shape[-1]
+    return torch.randint(classes, given.inputs.shape[:2], generator=generator).to(given.inputs.device)
+
+
+def _moved(logits: Tensor, labels: Tensor, shift: int) -> tuple[Tensor, Tensor]:
+    """Scores and the labels that they are compared with, row by row."""
+    length = labels.shape[1]
+    return logits[:, : length - shift].double(), labels[:, shift:]
+
+
+def _mean(logits: Tensor, labels: Tensor, ignored: int = IGNORED) -> float:
+    return float(F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=ignored))
+
+
+def _shift(subject: ModelSubject) -> tuple[int | None, float, dict[int, float]]:
+    """By how much the labels are moved: the one number that explains the loss; None if none does."""
+    given = subject.draw()
+    labels, logits = _labels(subject, given), subject.run(given)
+    loss = _loss(subject, given, labels)
+    expected = {shift: _mean(*_moved(logits, labels, shift)) for shift in (0, 1, 2)}
+    found = next((shift for shift, value in expected.items() if abs(value - loss) <= CLOSE * abs(value)), None)
+    return found, loss, expected
+
+
+def label_shift(subject: ModelSubject) -> Finding:
+    """Position t is compared with the token behind it: the labels are moved once, by the caller or by the model."""
+    found, loss, expected = _shift(subject)
+    allowed = subject.caller.shifts
+    if found is None:
+        return skipped("label_shift.other", loss=loss, expected=expected[allowed[0]] if allowed else expected[0])
+    if not allowed or found in allowed:
+        return passed(f"label_shift.by_{min(found, 1)}", loss=loss)
+    fault = "label_shift.twice" if found > max(allowed) else "label_shift.never"
+    return failed("label_shift.wrong", fault=fault, found=found, wanted=max(allowed), loss=loss)
+
+
+def _ignored(subject: ModelSubject) -> int | None:
+    """The label that says "nothing to predict here": one that can be given without a crash."""
+    given = subject.draw()
+    labels = _labels(subject, given)
+    for value in (IGNORED, -1):
+        trial = labels.clone()
+        trial[:, -3:] = value
+        try:
+            if torch.isfinite(torch.tensor(_loss(subject, given, trial))):
+                return value
+        except (IndexError, RuntimeError):
+            continue
+    return None
+
+
+def loss_padding(subject: ModelSubject) -> Finding:
+    """Positions without a label add nothing to the loss and are not counted."""
+    shift, _, _ = _shift(subject)
+    if shift is None:
+        return skipped("loss.unknown")
+    ignored = _ignored(subject)
+    given = subject.draw()
+    labels, logits = _labels(subject, given), subject.run(given)
+    if ignored is None:
+        return skipped("loss.no_label") if not subject.caller.takes_keep else _by_mask(subject, given, labels)
+    labels[1:, -3:] = ignored
+    loss = _loss(subject, given, labels)
+    scores, wanted = _moved(logits, labels, shift)
+    right = _mean(scores, wanted, ignored)
+    over_all = float(
+        F.cross_entropy(scores.flatten(0, 1), wanted.flatten(), ignore_index=ignored, reduction="sum") / wanted.numel()
+    )
+    if abs(loss - right) <= CLOSE * abs(right) or abs(loss - _of_means(scores, wanted, ignored)) <= CLOSE * abs(right):
+        return passed("loss_padding.seen", ignored=ignored)
+    if abs(loss - over_all) <= CLOSE * abs(over_all):
+        return failed("loss_padding.counted", fault="loss_padding.counted", loss=loss, right=right)
+    return failed("loss_padding.reached", loss=loss, right=right)
+
+
+def _by_mask(subject: ModelSubject, given: Given, labels: Tensor) -> Finding:
+    """Where no label says "nothing", the mask has to."""
+    keep = torch.ones_like(labels, dtype=torch.bool)
+    keep[1:, -3:] = False
+    padded = Given(given.inputs, keep, given.source)
+    other = labels.clone()
+    other[1:, -3:] = (other[1:, -3:] + 1) % int(labels.max() + 1)
+    one, two = _loss(subject, padded, labels), _loss(subject, padded, other)
+    if abs(one - two) <= CLOSE * abs(one):
+        return passed("loss_padding.mask")
+    return failed("loss_padding.reached", loss=two, right=one)
+
+
+def _of_means(logits: Tensor, labels: Tensor, ignored: int) -> float:
+    each = [_mean(logits[row : row + 1], labels[row : row + 1], ignored) for row in range(logits.shape[0])]
+    return sum(each) / len(each)
+
+
+def accumulation(subject: ModelSubject) -> Finding:
+    """The loss is a mean over labels: parts of a batch, weighed by their labels, make up the whole."""
+    shift, _, _ = _shift(subject)
+    ignored = _ignored(subject)
+    if shift is None or ignored is None:
+        return skipped("loss.unknown" if shift is None else "loss.no_label")
+    given = subject.draw()
+    labels = _labels(subject, given)
+    labels[1:, -6:] = ignored
+    counts = [int((labels[row, shift:] != ignored).sum()) for row in range(labels.shape[0])]
+    parts = [_loss(subject, given.rows(slice(row, row + 1)), labels[row : row + 1]) for row in range(labels.shape[0])]
+    whole = _loss(subject, given, labels)
+    by_label = sum(part * count for part, count in zip(parts, counts, strict=True)) / sum(counts)
+    if abs(whole - by_label) <= CLOSE * abs(by_label):
+        return passed("accumulation.seen")
+    return failed("accumulation.other", whole=whole, by_label=by_label, by_row=sum(parts) / len(parts))

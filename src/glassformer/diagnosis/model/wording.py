@@ -1,0 +1,263 @@
+"""The words about whole models: what was seen, and what was assumed."""
+
+from __future__ import annotations
+
+from glassformer.core.wording import Catalogue
+from glassformer.diagnosis.model.explanations import FAULTS, PROPERTIES
+
+SEEN = {
+    "shapes.seen": ("{shape}, also for one token", "{shape}，单个词元亦可"),
+    "shapes.wrong": (
+        "the output has shape {shape} for {rows} rows of {length} tokens; expected ({rows}, {length}, V)",
+        "{rows} 行、每行 {length} 个词元，输出形状却是 {shape}；应为 ({rows}, {length}, V)",
+    ),
+    "shapes.changed": ("the input was overwritten", "输入被改写"),
+    "shapes.one": ("a text of one token crashes: {error}", "只有一个词元的文本会崩溃：{error}"),
+    "shapes.infinite": ("outputs are not finite ({what})", "输出不是有限数（{what}）"),
+    "shapes.softmaxed": ("the outputs are probabilities: every row sums to 1", "输出是概率：每行之和为 1"),
+    "determinism.seen": ("no difference between two runs", "两次运行没有差别"),
+    "determinism.differs": ("two runs differ by {gap:.2g} of the outputs' size", "两次运行相差为输出大小的 {gap:.2g}"),
+    "dropout.none": ("no dropout is configured", "没有配置 dropout"),
+    "dropout.seen": ("share {share:g}", "比例 {share:g}"),
+    "dropout.idle": (
+        "dropout of {share:g} is configured, and two training passes are equal",
+        "配置了 {share:g} 的 dropout，但两次训练前向的结果相同",
+    ),
+    "batch_mates.seen": ("alone and beside other rows", "单独一行与放在批中相同"),
+    "batch_mates.alone": (
+        "a row alone differs from the same row in a batch by {gap:.2g}",
+        "单独一行与放在批中相差 {gap:.2g}",
+    ),
+    "batch_mates.mates": ("other rows' content changes a row by {gap:.2g}", "其他行的内容使本行改变 {gap:.2g}"),
+    "causality.encoder": ("an encoder may see both sides", "编码器可以看到两侧"),
+    "causality.seen": ("{length} positions tried", "试了 {length} 个位置"),
+    "causality.leak": (
+        "token {token} changes earlier outputs by {gap:.2g} of their size",
+        "第 {token} 个词元使更早的输出改变了 {gap:.2g}",
+    ),
+    "causality.strict": ("in attention {layers} a token does not see itself", "在第 {layers} 个注意力中词元看不到自己"),
+    "padding.no_way": ("the model cannot be told where padding is", "无法告诉模型哪里是填充"),
+    "padding.seen": ("neither its content nor its presence", "填充的内容和有无都不影响"),
+    "padding.no_left": (
+        "padding on the right; on the left the model gives no numbers",
+        "右侧填充；左侧填充时模型没有有效输出",
+    ),
+    "padding.source": (
+        "padding in the source changes the encoder's states, and the output by {gap:.2g}",
+        "源文的填充改变了编码器状态，输出改变 {gap:.2g}",
+    ),
+    "padding.content": (
+        "what stands at padding changes tokens' outputs by {gap:.2g}",
+        "填充处的内容使词元输出改变 {gap:.2g}",
+    ),
+    "padding.presence": (
+        "a padded row differs from the same row without padding by {gap:.2g}",
+        "带填充的行与不带填充的同一行相差 {gap:.2g}",
+    ),
+    "padding.left": ("padding on the left changes tokens' outputs by {gap:.2g}", "左侧填充使词元输出改变 {gap:.2g}"),
+    "position.embeddings": (
+        "embeddings go in, with positions of the caller's making",
+        "输入是词向量，位置由调用者加入",
+    ),
+    "position.rows": ("equal rows of a batch differ by {gap:.2g}", "同批中相同的行相差 {gap:.2g}"),
+    "position.none": ("shuffled tokens give the same outputs, shuffled", "打乱词元，输出只是同样被打乱"),
+    "position.seen": ("another order changes the outputs by {gap:.2g}", "改变顺序使输出改变 {gap:.2g}"),
+    "position.source": (
+        "the source in another order changes nothing ({gap:.2g})",
+        "改变源文顺序没有任何影响（{gap:.2g}）",
+    ),
+    "position.twice": (
+        "the table of positions is in the first layer's input {times} times",
+        "位置表在第一层输入中出现了 {times} 次",
+    ),
+    "position.causal": (
+        "for the last token, the first attention gives the same in whatever order the others stand",
+        "对最后一个词元来说，无论其他词元怎样排列，第一个注意力的结果都相同",
+    ),
+    "position.first": ("the first attention, {where}, tells order", "第一个注意力 {where} 能区分顺序"),
+    "position.inline": ("attention is no module of its own; outputs are causal", "注意力不是单独的模块；输出是因果的"),
+    "cross_attention.none": ("there is no source", "没有源文"),
+    "cross_attention.lengths": (
+        "the model runs only if source and target are equally long",
+        "只有源文与目标等长时模型才能运行",
+    ),
+    "cross_attention.deaf": ("another source changes nothing", "换一个源文没有任何变化"),
+    "cross_attention.roles": ("in the first layer {name} comes from the {came}", "第一层中 {name} 来自 {came}"),
+    "cross_attention.unpadded": (
+        "the source is read; the model cannot be told where its padding is",
+        "读到了源文；无法告诉模型源文的填充在哪里",
+    ),
+    "cross_attention.padding": (
+        "padding of the source changes the output by {gap:.2g}",
+        "源文的填充使输出改变 {gap:.2g}",
+    ),
+    "cross_attention.seen": ("the source is read, its padding is not", "读到了源文，没有读到填充"),
+    "attention.torch": (
+        "torch's own nn.MultiheadAttention, known to be right",
+        "使用 torch 自带的 nn.MultiheadAttention，已知正确",
+    ),
+    "attention.unseen": ("no softmax of products of queries and keys was seen", "没有看到查询与键之积的 softmax"),
+    "softmax_axis.seen": ("{count} attentions", "{count} 个注意力"),
+    "softmax_axis.other": (
+        "in attention {number} the weights of a query sum to {low:.2f} ... {high:.2f}",
+        "第 {number} 个注意力中，一个查询的权重之和为 {low:.2f} ... {high:.2f}",
+    ),
+    "scale.unknown": ("the factor of the scores could not be followed", "无法追踪分数的系数"),
+    "scale.seen": ("{factor:.4g} for heads of width {width}", "头宽 {width}，系数 {factor:.4g}"),
+    "scale.other": (
+        "attention {number} multiplies scores by {factor:.4g}; heads are {width} wide, so {wanted:.4g}",
+        "第 {number} 个注意力把分数乘以 {factor:.4g}；头宽为 {width}，应为 {wanted:.4g}",
+    ),
+    "own_values.seen": ("in {count} attentions", "{count} 个注意力"),
+    "own_values.same": (
+        "in attention {number}, {one} and {other} are the same vectors",
+        "第 {number} 个注意力中 {one} 与 {other} 是同样的向量",
+    ),
+    "heads.seen": ("a position stays a position", "各位置互不混淆"),
+    "heads.split": (
+        "token {token} is in {name} at positions {touched}",
+        "第 {token} 个词元出现在 {name} 的位置 {touched}",
+    ),
+    "heads.join": (
+        "position {token} of the heads comes out at positions {touched}",
+        "多头的第 {token} 个位置出现在输出位置 {touched}",
+    ),
+    "layers.unseen": ("no list of layers was found", "没有找到层的列表"),
+    "layers.seen": ("{count} layers", "{count} 层"),
+    "layers.same": ("{count} entries are fewer modules", "{count} 个条目中有重复的模块"),
+    "layers.idle": ("leaving the layer out changes nothing", "去掉该层没有任何变化"),
+    "position_wise.unseen": ("no feed-forward network or norm was found", "没有找到前馈网络或归一化"),
+    "position_wise.seen": (
+        "{count} feed-forward networks, {norms} norms and the like",
+        "{count} 个前馈网络，{norms} 个归一化等",
+    ),
+    "position_wise.positions": ("one position changes the others", "一个位置会改变其他位置"),
+    "position_wise.rows": ("one row changes the others while training", "训练时一行会改变其他行"),
+    "residual.pre": ("{count} layers hand on what came in (pre-norm)", "{count} 层原样传递输入（Pre-LN）"),
+    "residual.post": (
+        "{count} layers hand on what came in, normed (post-norm)",
+        "{count} 层传递归一化后的输入（Post-LN）",
+    ),
+    "residual.mixed": ("{count} layers hand on what came in, normed or not", "{count} 层传递输入，有的经过归一化"),
+    "residual.none": ("with its matrices at zero the layer hands on nothing", "矩阵置零后该层什么也不传递"),
+    "residual.normed": (
+        "the layer hands on the normed input, but does not norm its output",
+        "该层传递的是归一化后的输入，输出却没有归一化",
+    ),
+    "norm.unstated": ("nothing says where the norms are to be; found: {found}", "没有声明归一化的位置；测得：{found}"),
+    "norm.other": ("said to be {wanted}, found {found}", "声明为 {wanted}，测得 {found}"),
+    "norm.seen": ("{found}", "{found}"),
+    "gradient.seen": ("{count} parameters", "{count} 个参数"),
+    "gradient.dead": ("no gradient reaches {names} ({count:,} numbers)", "没有梯度到达 {names}（{count:,} 个数）"),
+    "gradient.none": ("no gradient reaches any parameter", "没有梯度到达任何参数"),
+    "gradient.unregistered": ("modules in a plain list: {names}", "普通列表中的模块：{names}"),
+    "tied.seen": ("{names}", "{names}"),
+    "tied.none": ("no weights are shared, none are equal", "没有共享的权重，也没有相等的权重"),
+    "tied.copy": ("{one} and {other} hold equal values in two tensors", "{one} 与 {other} 数值相同，却是两个张量"),
+    "loss.none": ("the model computes no loss", "模型不计算损失"),
+    "loss.unknown": ("the loss is not the plain cross-entropy of the logits", "损失不是 logits 的普通交叉熵"),
+    "loss.no_label": ("no label says that there is nothing to predict", "没有表示“不预测”的标签"),
+    "label_shift.other": (
+        "loss {loss:.4f}, the cross-entropy of the logits is {expected:.4f}",
+        "损失 {loss:.4f}，logits 的交叉熵为 {expected:.4f}",
+    ),
+    "label_shift.by_0": ("labels[t] belongs to position t", "labels[t] 对应位置 t"),
+    "label_shift.by_1": ("the loss compares position t with labels[t + 1]", "损失把位置 t 与 labels[t + 1] 相比"),
+    "label_shift.wrong": (
+        "the loss compares position t with labels[t + {found}]; it should be labels[t + {wanted}]",
+        "损失把位置 t 与 labels[t + {found}] 相比；应为 labels[t + {wanted}]",
+    ),
+    "loss_padding.seen": ("label {ignored} is left out", "标签 {ignored} 不计入"),
+    "loss_padding.mask": ("labels at padding change nothing", "填充处的标签不影响损失"),
+    "loss_padding.counted": (
+        "loss {loss:.4f} instead of {right:.4f}: the sum is divided by all positions",
+        "损失 {loss:.4f}，应为 {right:.4f}：总和除以了所有位置",
+    ),
+    "loss_padding.reached": ("loss {loss:.4f} instead of {right:.4f}", "损失 {loss:.4f}，应为 {right:.4f}"),
+    "accumulation.seen": ("parts weighed by their labels make up the whole", "各部分按标签数加权等于整体"),
+    "accumulation.other": (
+        "the batch {whole:.4f}; its rows by labels {by_label:.4f}, by rows {by_row:.4f}",
+        "整批 {whole:.4f}；按标签加权 {by_label:.4f}，按行平均 {by_row:.4f}",
+    ),
+    "initial_loss.states": ("the outputs are no scores of tokens", "输出不是词元的分数"),
+    "initial_loss.trained": ("the model is trained, or cannot be told from one that is", "模型已训练过，或无法判断"),
+    "initial_loss.high": (
+        "{loss:.2f}, while guessing gives {guess:.2f}; logits spread by {spread:.2g}",
+        "{loss:.2f}，而随机猜测为 {guess:.2f}；logits 的标准差为 {spread:.2g}",
+    ),
+    "initial_loss.seen": ("{loss:.2f}; ln V is {guess:.2f}", "{loss:.2f}；ln V 为 {guess:.2f}"),
+    "memorise.seen": (
+        "loss {first:.2f} -> {loss:.3f} in {steps} updates",
+        "{steps} 次更新，损失 {first:.2f} -> {loss:.3f}",
+    ),
+    "memorise.stuck": (
+        "loss {first:.2f} -> {loss:.2f} in {steps} updates",
+        "{steps} 次更新，损失 {first:.2f} -> {loss:.2f}",
+    ),
+    "memorise.infinite": ("the loss is not finite after {step} updates", "{step} 次更新后损失不是有限数"),
+    "cache.none": ("there is no cache that could be handed on", "没有可以传递的缓存"),
+    "cache.seen": ("{length} tokens, a text at once and one by one", "{length} 个词元，先整段后逐个"),
+    "cache.prefill": (
+        "already the first tokens differ by {gap:.2g} when a cache is handed in",
+        "传入缓存时，最初的词元就相差 {gap:.2g}",
+    ),
+    "cache.step": ("token {token} differs by {gap:.2g}", "第 {token} 个词元相差 {gap:.2g}"),
+    "cache.position": (
+        "token {token} was given position {found}; outputs differ by {gap:.2g}",
+        "第 {token} 个词元的位置成了 {found}；输出相差 {gap:.2g}",
+    ),
+}
+"""What was measured."""
+
+REMARKS = {
+    "kind.decoder": ("decoder-only model", "仅解码器模型"),
+    "kind.encoder": ("encoder-only model", "仅编码器模型"),
+    "kind.encoder_decoder": ("encoder-decoder model", "编码器-解码器模型"),
+    "kind.unknown": ("model", "模型"),
+    "bare": ("bare {name}: embeddings go in, masks are the caller's", "裸 {name}：输入是词向量，掩码由调用者给出"),
+    "kind_said": ("examined as you said", "按指定的类型检查"),
+    "kind_cache": ("examined as a decoder: it takes a cache", "按解码器检查：它接受缓存"),
+    "kind_targets": (
+        "examined as a decoder: it takes targets and returns a loss",
+        "按解码器检查：它接受 targets 并返回损失",
+    ),
+    "kind_mask": ("examined as a decoder: it takes a mask of the future", "按解码器检查：它接受遮住未来的掩码"),
+    "kind_triangle": ("examined as a decoder: it holds a mask of the future", "按解码器检查：它含有遮住未来的掩码"),
+    "kind_causal": (
+        "examined as a decoder: what is before and behind a token counts differently",
+        "按解码器检查：词元前后的影响不同",
+    ),
+    "kind_guess": (
+        "examined as a decoder, as it scores tokens and takes no padding; --as encoder says otherwise",
+        "按解码器检查（对词元打分且不接受填充）；可用 --as encoder 改变",
+    ),
+    "kind_both": (
+        "examined as an encoder: it sees both sides; --as decoder says otherwise",
+        "按编码器检查：它能看到两侧；可用 --as decoder 改变",
+    ),
+    "mask_hides": ("{name}: True hides", "{name}：True 表示遮住"),
+    "mask_shows": ("{name}: True shows", "{name}：True 表示可见"),
+    "mask_added": ("{name}: -inf is added where it hides", "{name}：在要遮住处加 -inf"),
+    "pad_id": ("token {id} is padding", "词元 {id} 是填充"),
+    "float32": (
+        "computed in float32, as the code does not run in float64",
+        "以 float32 计算，因为代码不能在 float64 下运行",
+    ),
+}
+"""What the examiner assumed."""
+
+
+def _pair(texts: tuple[str, str]) -> dict[str, str]:
+    return {"en": texts[0], "zh": texts[1]}
+
+
+MESSAGES = Catalogue(
+    {key: _pair(texts) for key, texts in (SEEN | REMARKS).items()}
+    | {
+        f"{key}.{what}": _pair(t)
+        for key, all_ in PROPERTIES.items()
+        for what, t in zip(("name", "why", "look"), all_, strict=True)
+    }
+    | {f"{key}.{what}": _pair(t) for key, both in FAULTS.items() for what, t in zip(("why", "look"), both, strict=True)}
+)
+"""By key and language."""

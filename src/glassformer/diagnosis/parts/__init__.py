@@ -1,0 +1,1 @@
+"""The examiner of parts: attention, masks, positions, layers, schedules, caches and beam searches that users wrote."""

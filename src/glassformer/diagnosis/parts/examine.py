@@ -1,0 +1,63 @@
+"""Examining one part: what it is, how it is called, and what is true of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from glassformer.core.errors import UnsupportedError
+from glassformer.diagnosis.parts.making import thing_of
+from glassformer.diagnosis.parts.other_wording import WORDS
+from glassformer.diagnosis.parts.recognise import KINDS, kind_named, opened, recognised
+from glassformer.diagnosis.property import chosen, examine
+from glassformer.diagnosis.report import Report
+from glassformer.diagnosis.verdict import Said, Verdict
+
+
+def examine_part(
+    value: Any,
+    name: str,
+    *,
+    kind: str | None = None,
+    expect: str | None = None,
+    only: Sequence[str] | None = None,
+    seed: int = 0,
+    advanced: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """Return what is true of a part.
+
+    If it does not run, or says something else each time, that is the last verdict: nothing else can be asked of it.
+
+    Args:
+        value: A function, a module, a class or a factory.
+        name: What to call it.
+        kind: What it is; found by trying when None.
+        expect: What is said of it besides: "pre" or "post" of a layer, "paper" of positions or a schedule.
+        only: Keys of the properties to test; None = all.
+        seed: Of every random number.
+        advanced: Told (done, total) properties.
+
+    Raises:
+        UnsupportedError: Nobody can tell what it is.
+        ConfigError: There is no such kind, property or expectation.
+    """
+    thing = thing_of(value, name)
+    what = recognised(thing) if kind is None else kind_named(kind)
+    if what is None:
+        known = "\n".join(f"  --as {each.name:<14} {each.call}" for each in KINDS.values())
+        raise UnsupportedError(f"nothing tells what kind of part {name} is; say it:\n{known}")
+    subject = opened(what, thing, expect)
+    wanted = chosen(what.properties, only)
+    gates, others = what.properties[: what.gates], [each for each in what.properties[what.gates :] if each in wanted]
+    passed: list[Verdict] = []
+    for gate in gates:
+        [verdict] = examine(subject, [gate], seed=seed)
+        if verdict.failed:
+            return Report(name, Said(WORDS, f"kind.{what.name}"), (verdict, *passed))
+        passed.append(verdict)
+    verdicts = examine(subject, others, seed=seed, advanced=advanced)
+    keys = [each.key for each in wanted]
+    held = [verdict for verdict in passed if verdict.key in keys]
+    failed = [verdict for verdict in verdicts if verdict.failed]
+    rest = [verdict for verdict in verdicts if not verdict.failed]
+    return Report(name, Said(WORDS, f"kind.{what.name}"), (*failed, *held, *rest))

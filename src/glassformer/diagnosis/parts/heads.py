@@ -1,0 +1,162 @@
+"""What a multi-head attention made of its queries, keys and values: how it split them into heads and joined those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from glassformer.diagnosis.parts.calling import same
+from glassformer.diagnosis.parts.hypotheses import RIGHT, Attending, suspicions
+
+Split = Literal["right", "view", "strided"]
+"""How D numbers become H heads: E neighbours each; read over positions, without a transpose; every H-th number."""
+
+Merge = Literal["right", "view", "strided"]
+"""How they are joined: side by side; read without a transpose; the first number of every head, then the second."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """A multi-head attention, perhaps a wrong one.
+
+    Attributes:
+        n_heads: H.
+        order: Which projections are q, k and v.
+        split: How they become heads.
+        merge: How heads are joined.
+        attending: What each head does.
+    """
+
+    n_heads: int
+    order: tuple[int, int, int]
+    split: Split = "right"
+    merge: Merge = "right"
+    attending: Attending = RIGHT
+
+    @property
+    def faults(self) -> list[str]:
+        """Names of what is wrong, as the words have them."""
+        found = [f"split_{self.split}"] if self.split != "right" else []
+        found += [f"merge_{self.merge}"] if self.merge != "right" else []
+        if self.split == self.merge == "strided":
+            found = []  # every H-th number in and out again: other columns, the same attention
+        if self.order[2] == self.order[1]:
+            found.append("values_k")
+        if self.order[2] == self.order[0]:
+            found.append("values_q")
+        if self.order[0] == self.order[1]:
+            found.append("keys_q")
+        return found + self.attending.faults()
+
+    def merged(self, projections: Sequence[Tensor], visible: Tensor | None = None) -> Tensor:
+        """Return what goes into the output projection.
+
+        Args:
+            projections: *Shape:* (B, T, D) each.
+            visible: *Shape:* (B, T, S).
+        """
+        q, k, v = (self._split(projections[index]) for index in self.order)
+        out = self.attending.output(q, k, v, None if visible is None else visible[:, None])  # (B, H, T, E)
+        batch, heads, length, width = out.shape
+        if self.merge == "view":
+            return out.reshape(batch, length, heads * width)
+        if self.merge == "strided":
+            return out.permute(0, 2, 3, 1).reshape(batch, length, heads * width)
+        return out.transpose(1, 2).reshape(batch, length, heads * width)
+
+    def _split(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        if self.split == "view":
+            return x.reshape(batch, self.n_heads, length, width // self.n_heads)
+        if self.split == "strided":
+            return x.reshape(batch, length, width // self.n_heads, self.n_heads).permute(0, 3, 1, 2)
+        return x.reshape(batch, length, self.n_heads, width // self.n_heads).transpose(1, 2)
+
+
+def explained_heads(
+    merged: Tensor, projections: Sequence[Tensor], heads: Sequence[int], visible: Tensor | None = None
+) -> Heads | None:
+    """Return the multi-head attention with the fewest faults that gives `merged`; None if none does.
+
+    Args:
+        merged: What went into the last projection. *Shape:* (B, T, D).
+        projections: All that was made of the inputs by learned matrices. *Shape:* (B, T or S, D) each.
+        heads: What H may be.
+        visible: What could be seen, where a mask was given. *Shape:* (B, T, S).
+    """
+    for guess in _guesses(len(projections), heads, masked=visible is not None):
+        try:
+            if same(guess.merged(projections, visible), merged, 1e-4):
+                return guess
+        except RuntimeError:
+            continue
+    return None
+
+
+def _guesses(number: int, heads: Sequence[int], *, masked: bool) -> Iterator[Heads]:
+    """Orders of distinct projections first, and of each the right attention before any fault."""
+    indices = range(number)
+    orders = sorted(permutations(indices, 3)) if number >= 3 else []
+    shared = [(q, k, k) for q in indices for k in indices if q != k]
+    shared += [(q, k, q) for q in indices for k in indices if q != k]
+    shared += [(q, q, v) for q in indices for v in indices if q != v]
+    shared += [(q, q, q) for q in indices]
+    for order in (*orders, *shared):
+        for n_heads in heads:
+            yield Heads(n_heads, order)
+    for order in (*orders, *shared):
+        for n_heads in heads:
+            yield from (replace(Heads(n_heads, order), attending=each) for each in suspicions(masked=masked, most=1))
+            for split in ("right", "view", "strided"):
+                for merge in ("right", "view", "strided"):
+                    yield Heads(n_heads, order, split, merge)
+    for order in orders if len(heads) == 1 else ():
+        for n_heads in heads:
+            for split, merge in (("view", "view"), ("view", "right"), ("right", "view"), ("right", "strided")):
+                for each in suspicions(masked=masked, most=1):
+                    yield Heads(n_heads, order, split, merge, each)  # type: ignore[arg-type]
+
+
+def projections_of(products: Sequence[tuple[Tensor, Tensor]], d_model: int) -> tuple[list[Tensor], Tensor] | None:
+    """Return the queries, keys and values in any order, and what went into the last projection.
+
+    Args:
+        products: What went in and came out of each product with a learned matrix, in order. *Shape:* (B, T, ...).
+        d_model: D.
+
+    Returns:
+        Projections (B, T, D) and what was merged; None where the products are not those of one attention.
+    """
+    if len(products) < 2:
+        return None
+    *first, (merged, _) = products
+    outputs: list[Tensor] = []
+    parts: list[Tensor] = []  # a head at a time
+    for _, y in first:
+        y = y if y.ndim == 3 else y.flatten(2) if y.ndim > 3 else y
+        if y.ndim != 3:
+            return None
+        if y.shape[-1] == d_model:
+            outputs.append(y)
+        elif y.shape[-1] in (2 * d_model, 3 * d_model):
+            outputs += y.split(d_model, dim=-1)
+        elif d_model % y.shape[-1] == 0:
+            parts.append(y)
+        else:
+            return None
+    if parts:
+        n_heads = d_model // parts[0].shape[-1]
+        if len(parts) != 3 * n_heads:
+            return None
+        in_turns = [torch.cat(parts[which::3], dim=-1) for which in range(3)]
+        outputs += in_turns
+    # The same numbers twice are one matrix used twice.
+    outputs = [y for index, y in enumerate(outputs) if not any(torch.equal(y, other) for other in outputs[:index])]
+    if merged.ndim != 3 or merged.shape[-1] != d_model or not outputs:
+        return None
+    return outputs, merged

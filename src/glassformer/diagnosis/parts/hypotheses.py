@@ -1,0 +1,139 @@
+"""What attention is when something is wrong with it: each known fault as an equation to hold against a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+from typing import Literal
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Attending:
+    """softmax(scale q k^T) v, or one that is wrong in places.
+
+    Attributes:
+        scale: "sqrt" 1/sqrt(E), "none" 1, "d_k" 1/E, "d_model" 1/sqrt(H E), "times" sqrt(E), "keys" 1/sqrt(S).
+        axis: Over what the softmax goes: "keys", "queries", "heads" or "batch"; "nothing" = there is none.
+        values: What is averaged: "v" or "k".
+        sides: "right" q k^T, "swapped" k q^T.
+        mask: "right", "after" the softmax, "transposed", "inverted", "ignored" or "first_head" only.
+    """
+
+    scale: Literal["sqrt", "none", "d_k", "d_model", "times", "keys"] = "sqrt"
+    axis: Literal["keys", "queries", "heads", "batch", "nothing"] = "keys"
+    values: Literal["v", "k"] = "v"
+    sides: Literal["right", "swapped"] = "right"
+    mask: Literal["right", "after", "transposed", "inverted", "ignored", "first_head"] = "right"
+
+    def faults(self) -> list[str]:
+        """Return the names of what is wrong, as the words have them."""
+        return [
+            f"{each.name}_{getattr(self, each.name)}"
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
+        ]
+
+    def weights(self, q: Tensor, k: Tensor, visible: Tensor | None = None) -> Tensor:
+        """Return how much each query takes of each key.
+
+        Args:
+            q: *Shape:* (B, H, T, E).
+            k: *Shape:* (B, H, S, E).
+            visible: True = may be seen. *Shape:* (B or 1, 1, T, S).
+        """
+        heads, d_head, keys = q.shape[1], q.shape[-1], k.shape[-2]
+        factor = {
+            "sqrt": d_head**-0.5,
+            "none": 1.0,
+            "d_k": 1.0 / d_head,
+            "d_model": (heads * d_head) ** -0.5,
+            "times": d_head**0.5,
+            "keys": keys**-0.5,
+        }[self.scale]
+        scores = (q if self.sides == "right" else k) @ (k if self.sides == "right" else q).transpose(-1, -2) * factor
+        if visible is not None and self.mask not in ("after", "ignored"):
+            seen = {"transposed": visible.transpose(-1, -2), "inverted": ~visible}.get(self.mask, visible)
+            seen = seen.expand(scores.shape).clone()
+            if self.mask == "first_head":
+                seen[:, 1:] = True
+            scores = scores.masked_fill(~seen, -1e9)
+        dim = {"keys": -1, "queries": -2, "heads": 1, "batch": 0, "nothing": None}[self.axis]
+        weights: Tensor = scores if dim is None else scores.softmax(dim)
+        return weights * visible if visible is not None and self.mask == "after" else weights
+
+    def output(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None = None) -> Tensor:
+        """Return what comes of it. *Shape:* (B, H, T, E)."""
+        return self.weights(q, k, visible) @ (v if self.values == "v" else k)
+
+
+RIGHT = Attending()
+
+
+def suspicions(*, masked: bool, most: int = 2) -> Iterator[Attending]:
+    """Yield the right attention first, then those with one fault, then with more.
+
+    Args:
+        masked: Whether the faults of masks are among them.
+        most: Most faults at once.
+    """
+    choices = {
+        "scale": ("none", "d_k", "d_model", "times", "keys"),
+        "axis": ("queries", "heads", "batch", "nothing"),
+        "values": ("k",),
+        "sides": ("swapped",),
+        "mask": ("after", "transposed", "inverted", "ignored", "first_head") if masked else (),
+    }
+    yield RIGHT
+    single = [(name, choice) for name, options in choices.items() for choice in options]
+    for number in range(1, most + 1):
+        for faults in combinations(single, number):
+            if len({name for name, _ in faults}) == number:
+                yield replace(RIGHT, **dict(faults))  # type: ignore[arg-type]
+
+
+def explained(result: Tensor, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None = None) -> Attending | None:
+    """Return the attention with the fewest faults that gives a result; None if none does.
+
+    Args:
+        result: What was observed. *Shape:* (B, H, T, E).
+        q: Queries; k, v and `visible` as in `Attending.output`.
+        k: Keys.
+        v: Values.
+        visible: What may be seen.
+    """
+    from glassformer.diagnosis.parts.calling import same
+
+    for suspicion in suspicions(masked=visible is not None):
+        try:
+            expected = suspicion.output(q, k, v, visible)
+        except RuntimeError:
+            continue  # shapes that this fault needs to be equal are not
+        if same(result, expected, 1e-4):
+            return suspicion
+    return None
+
+
+def measured_scale(weights: Tensor, q: Tensor, k: Tensor) -> float | None:
+    """Return the factor of the scores that weights were made with, by least squares over their logarithms.
+
+    log w_ts - log w_t0 = scale (q_t k_s - q_t k_0)
+
+    Args:
+        weights: That sum to one over the keys. *Shape:* (B, H, T, S).
+        q: Queries.
+        k: Keys.
+
+    Returns:
+        The factor; None where the logarithms do not lie on a line.
+    """
+    if not bool((weights > 0).all()):
+        return None
+    products = (q @ k.transpose(-1, -2)).double()
+    x = products - products[..., :1]
+    y = weights.double().log()
+    y = y - y[..., :1]
+    factor = float((x * y).sum() / (x * x).sum())
+    return factor if float((y - factor * x).abs().max()) < 1e-2 * float(y.abs().max()) else None

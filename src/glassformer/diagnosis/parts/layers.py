@@ -1,0 +1,418 @@
+"""Examining a layer of an encoder or of a decoder, and a feed-forward network, as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.diagnosis.parts.calling import Says, difference, influence
+from glassformer.diagnosis.parts.heads import explained_heads, projections_of
+from glassformer.diagnosis.parts.layers_wording import WORDS
+from glassformer.diagnosis.parts.making import Thing, positional_of
+from glassformer.diagnosis.parts.recording import recorded
+from glassformer.diagnosis.parts.sequence import (
+    MOVED,
+    B,
+    SequenceSubject,
+    T,
+    folded,
+    open_sequence,
+    padding_badness,
+)
+from glassformer.diagnosis.property import Property
+from glassformer.diagnosis.verdict import Finding, Said
+
+SAYS = Says(WORDS)
+
+
+def open_encoder_layer(thing: Thing) -> SequenceSubject:
+    """Return how a layer of an encoder is called, found by trying."""
+    return open_sequence(thing, ("x",))
+
+
+def open_feed_forward(thing: Thing) -> SequenceSubject:
+    """Return how a feed-forward network is called, found by trying."""
+    return open_sequence(thing, ("x",))
+
+
+def open_decoder_layer(thing: Thing) -> SequenceSubject:
+    """Return how a layer of a decoder is called, found by trying; first with a memory of another length."""
+    names = positional_of(thing.instance)
+    memory_first = bool(names) and any(word in names[0].lower() for word in ("memory", "enc", "src"))
+    ways = ("m x", "x m") if memory_first else ("x m", "m x")
+    found = open_sequence(thing, ways, crosses=True)
+    if found.error is None:
+        return found
+    equal = open_sequence(thing, ways, crosses=True, memory_length=T)
+    return found if equal.error is not None else equal
+
+
+def _runs(subject: SequenceSubject) -> Finding:
+    if subject.thing.refused is not None:
+        return Finding("error", Said(WORDS, "not_made", {"why": subject.thing.refused}), fault="not_made")
+    x = subject.drawn()
+    output = subject(x, _memory(subject))
+    if output.shape != x.shape:
+        return SAYS.bad("layer_shape", got=tuple(output.shape), wanted=tuple(x.shape))
+    order = "(T, B, D)" if subject.time_first else "(B, T, D)"
+    return SAYS.good("layer_runs", shape=tuple(output.shape), order=order)
+
+
+def _memory(subject: SequenceSubject) -> Tensor | None:
+    return subject.drawn(subject.memory_length) if subject.memory_length else None
+
+
+def _repeats(subject: SequenceSubject) -> Finding:
+    x, memory = subject.drawn(), _memory(subject)
+    change = difference(subject(x, memory), subject(x, memory))
+    return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
+
+
+def _rows(subject: SequenceSubject) -> Finding:
+    x, memory = subject.drawn(), _memory(subject)
+    other = x.clone()
+    other[1:] = torch.randn_like(other[1:])
+    before, after = subject(x, memory)[0], subject(other, memory)[0]
+    change = difference(before, after)
+    if memory is not None:
+        memory = memory.clone()
+        memory[1:] = torch.randn_like(memory[1:])
+        change = max(change, difference(before, subject(x, memory)[0]))
+    return SAYS.bad("rows_mixed", change=f"{change:.2g}") if change > MOVED else SAYS.good("rows_good")
+
+
+def _residual(subject: SequenceSubject) -> Finding:
+    """With all matrices at zero, what goes in must come out, or its norm."""
+    inner = _inner_width(subject)
+    if not _moves(subject, lambda parameter, owner: True):
+        if inner is None:
+            return SAYS.bad("residual_none")
+        if not _moves(subject, lambda parameter, owner: _is_inner(owner, inner)):
+            both = not _moves(subject, lambda parameter, owner: not _is_inner(owner, inner))
+            return SAYS.bad("residual_none" if both else "residual_feed_forward")
+        return SAYS.bad("residual_attention")
+    return SAYS.good("residual_good")
+
+
+def _moves(subject: SequenceSubject, chosen: Callable[[nn.Parameter, nn.Module], bool]) -> bool:
+    """Whether the output still moves with the input where the chosen matrices, with their offsets, are zero."""
+    saved = [parameter.detach().clone() for parameter in subject.thing.parameters]
+    _zero(subject, chosen)
+    x, memory = subject.drawn(), _memory(subject)
+    moved = difference(subject(x, memory), subject(x + torch.randn_like(x), memory))
+    with torch.no_grad():
+        for parameter, value in zip(subject.thing.parameters, saved, strict=True):
+            parameter.copy_(value)
+    return moved > 1e-3
+
+
+def _zero(subject: SequenceSubject, chosen: Callable[[nn.Parameter, nn.Module], bool]) -> None:
+    module = subject.thing.module
+    assert module is not None, "layers are modules"
+    with torch.no_grad():
+        for owner in module.modules():
+            own = list(owner.parameters(recurse=False))
+            if any(parameter.ndim > 1 for parameter in own):
+                for parameter in own:
+                    if chosen(parameter, owner):
+                        parameter.zero_()
+
+
+def _plain_norms(subject: SequenceSubject) -> None:
+    """Norms as they are when they are new: a learned scale hides that something was normed."""
+    module = subject.thing.module
+    assert module is not None, "layers are modules"
+    with torch.no_grad():
+        for owner in module.modules():
+            for name, parameter in owner.named_parameters(recurse=False):
+                if isinstance(owner, (nn.LayerNorm, nn.RMSNorm)):
+                    parameter.fill_(0.0 if name == "bias" else 1.0)
+
+
+def _inner_width(subject: SequenceSubject) -> int | None:
+    """F of the feed-forward network: there is a matrix from D to it and one back."""
+    shapes = {tuple(parameter.shape) for parameter in subject.thing.parameters if parameter.ndim == 2}
+    d_model = subject.d_model
+    return max((a for a, b in shapes if b == d_model != a and (b, a) in shapes), default=None)
+
+
+def _is_inner(owner: nn.Module, width: int) -> bool:
+    return any(width in parameter.shape for parameter in owner.parameters(recurse=False) if parameter.ndim == 2)
+
+
+def _norm(subject: SequenceSubject) -> Finding:
+    """Where the norms are, from what was normed: the inputs of the sublayers, or the output."""
+    _plain_norms(subject)
+    x, memory = 3 * subject.drawn() + 1, _memory(subject)
+    record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
+    y = subject.output(record.result)
+    width = _inner_width(subject)
+    products = [folded(product, subject) for product in record.products]
+    at = _feed_forward_at(products, width)
+    feed = None if at is None else products[at][0]
+    attention = next((a for a, b in products if a.shape[-1] == subject.d_model), None)
+    _zero(subject, lambda parameter, owner: True)
+    bare = subject(x, memory)
+    through = difference(bare, x) < 1e-5
+    inputs = attention is not None and _normed(attention)
+    inner = feed is None or _normed(feed)
+    values = {"place": "pre" if through else "post"}
+    if through:
+        if inputs and inner:
+            return _as_expected(subject, "pre")
+        if not inputs and not inner:
+            return SAYS.bad("norm_missing", **values)
+        return SAYS.bad("norm_feed_forward" if inputs else "norm_attention", **values)
+    if _normed(y):
+        if inputs:
+            return SAYS.good("norm_both")
+        return _as_expected(subject, "post") if inner else SAYS.bad("norm_attention", **values)
+    if inputs:
+        return SAYS.bad("norm_stream", **values)
+    return SAYS.bad("norm_feed_forward", **values) if _normed(bare) else SAYS.bad("norm_missing", **values)
+
+
+def _feed_forward_at(products: Sequence[tuple[Tensor, Tensor]], width: int | None) -> int | None:
+    """The number of the product from D to F that one from F follows."""
+    at = range(len(products) - 1)
+    return next((i for i in at if products[i][1].shape[-1] == width == products[i + 1][0].shape[-1]), None)
+
+
+def _as_expected(subject: SequenceSubject, place: str) -> Finding:
+    if subject.expect in ("pre", "post") and subject.expect != place:
+        return SAYS.bad("norm_other_side", place=place, expected=subject.expect)
+    return SAYS.good("norm_good", place=place)
+
+
+def _normed(x: Tensor) -> bool:
+    """Whether every vector has mean 0 and variance 1, or a mean square of 1."""
+    square = x.square().mean(-1)
+    return bool(((square - 1).abs() < 0.02).all())
+
+
+def _feed_forward_local(subject: SequenceSubject) -> Finding:
+    width = _inner_width(subject)
+    assert width is not None, "it applies only where there is one"
+    _zero(subject, lambda parameter, owner: not _is_inner(owner, width))
+    return _local(subject)
+
+
+def _local(subject: SequenceSubject) -> Finding:
+    memory = _memory(subject)
+    moved = influence(lambda x: subject(x, memory), subject.drawn())
+    off = moved - torch.diag(moved.diagonal())
+    if bool((off > MOVED).any()):
+        to, source = (off > MOVED).nonzero()[0].tolist()
+        return SAYS.bad("feed_forward_mixes", to=to, source=source)
+    return SAYS.good("feed_forward_good")
+
+
+def _mixes(subject: SequenceSubject) -> Finding:
+    memory = _memory(subject)
+    moved = influence(lambda x: subject(x, memory), subject.drawn())
+    off = moved - torch.diag(moved.diagonal())
+    return SAYS.good("mixes_good") if bool((off > MOVED).any()) else SAYS.bad("mixes_nothing")
+
+
+def _order(subject: SequenceSubject) -> Finding:
+    x, order = subject.drawn(), torch.randperm(T)
+    off = difference(subject(x[:, order]), subject(x)[:, order])
+    return SAYS.bad("positions_mixed", off=f"{off:.2g}") if off > 1e-3 else SAYS.good("order_good", off=f"{off:.1e}")
+
+
+def _padding(subject: SequenceSubject) -> Finding:
+    way = subject.padding
+    assert way is not None, "it applies only with a mask"
+    real = torch.ones(B, T, dtype=torch.bool)
+    real[0, -2:] = False
+    memory = _memory(subject)
+    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T) if _needs_causal(subject) else None
+    wrong = padding_badness(lambda x: subject(x, memory, visible=visible, real=real), subject.drawn(), real)
+    if wrong and visible is None and not subject.built_in_causal:
+        return SAYS.bad("padding_seen", name=way.name, wrong=int(wrong))
+    x = subject.drawn()
+    other = torch.where(real[..., None], x, torch.randn_like(x))
+    change = (subject(x, memory, visible=visible, real=real) - subject(other, memory, visible=visible, real=real)).abs()
+    if float(change[real].max()) > MOVED:
+        return SAYS.bad("padding_seen", name=way.name, wrong=1)
+    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.shape)
+
+
+def _needs_causal(subject: SequenceSubject) -> bool:
+    both = subject.pairs is not None and subject.padding is not None
+    return both and subject.pairs.name == subject.padding.name and subject.memory_length is not None  # type: ignore[union-attr]
+
+
+def _learns(subject: SequenceSubject) -> Finding:
+    module = subject.thing.module
+    assert module is not None, "layers are modules"
+    x, memory = subject.drawn(), _memory(subject)
+    target = torch.randn(B, T, subject.d_model)  # a sum would be constant behind a norm
+    with torch.enable_grad():
+        for parameter in module.parameters():
+            parameter.requires_grad_(True)
+        (subject.output(subject.run(x, memory)) * target).sum().backward()
+    without = [
+        name
+        for name, each in module.named_parameters()
+        if each.ndim > 1 and (each.grad is None or not bool(each.grad.abs().max() > 1e-9))
+    ]
+    if without:
+        return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
+    return SAYS.good("gradient_good", matrices=sum(each.ndim > 1 for each in module.parameters()))
+
+
+def _attention(subject: SequenceSubject) -> Finding:
+    """The first attention inside: what comes of the first projections, before the feed-forward network."""
+    x, memory = 2 * subject.drawn(), _memory(subject)
+    record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
+    width = _inner_width(subject)
+    products = [folded(product, subject) for product in record.products]
+    stop = _feed_forward_at(products, width)
+    heads = (
+        [subject.n_heads] if subject.n_heads else [n for n in range(1, subject.d_model + 1) if subject.d_model % n == 0]
+    )
+    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T) if subject.built_in_causal else None
+    seen = False
+    for end in range(2, min(5, stop or len(products)) + 1):
+        inside = projections_of(products[:end], subject.d_model)
+        if inside is None or any(each.shape[1] != T for each in inside[0]):
+            continue
+        found = explained_heads(inside[1], inside[0], heads, visible)
+        if found is not None:
+            if found.faults:
+                return SAYS.bad(found.faults[0], heads=found.n_heads, off="1")
+            return SAYS.good("heads_good", heads=found.n_heads)
+        seen = seen or end >= 4
+    return SAYS.bad("heads_other") if seen and stop else Finding("not_applicable", SAYS.idle("inside_hidden"))
+
+
+def _causal(subject: SequenceSubject) -> Finding:
+    memory = _memory(subject)
+    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
+    moved = influence(lambda x: subject(x, memory, visible=visible), subject.drawn()).gt(MOVED)
+    seen = visible[0]
+    if bool((moved & ~seen).any()):
+        query, other = (moved & ~seen).nonzero()[0].tolist()
+        how = "" if subject.pairs is None else subject.pairs.name
+        return SAYS.bad("future_seen" if how else "future_unmasked", query=query, other=other, name=how)
+    if bool((seen & ~moved).any()):
+        query, other = (seen & ~moved).nonzero()[0].tolist()
+        return SAYS.bad("past_hidden", query=query, other=other)
+    if subject.built_in_causal:
+        return SAYS.good("causal_own")
+    assert subject.pairs is not None, "else it would have seen the future"
+    return SAYS.good("causal_good", name=subject.pairs.name, meaning=subject.pairs.form.meaning)
+
+
+def _cross(subject: SequenceSubject) -> Finding:
+    """Keys and values from the memory: its order means nothing, and each of its states counts."""
+    x, memory = subject.drawn(), _memory(subject)
+    assert memory is not None, "decoder layers have one"
+    used = difference(subject(x, memory), subject(x, torch.randn_like(memory)))
+    if used <= MOVED:
+        return SAYS.bad("memory_ignored")
+    order = torch.randperm(memory.shape[1])
+    while bool((order == torch.arange(len(order))).any()):
+        order = torch.randperm(memory.shape[1])
+    off = difference(subject(x, memory), subject(x, memory[:, order]))
+    if off > 1e-3:
+        return SAYS.bad("cross_sides", off=f"{off:.2g}")
+    if subject.memory_length == T:
+        return SAYS.bad("cross_lengths")
+    return SAYS.good("cross_good", used=f"{used:.2g}")
+
+
+def _memory_padding(subject: SequenceSubject) -> Finding:
+    way, memory = subject.memory_padding, _memory(subject)
+    assert memory is not None, "decoder layers have one"
+    assert way is not None, "it applies only with a mask"
+    real = torch.ones(B, memory.shape[1], dtype=torch.bool)
+    real[0, -2:] = False
+    x = subject.drawn()
+    wrong = padding_badness(lambda other: subject(x, other, memory_real=real), memory, real, own=False)
+    if wrong:
+        return SAYS.bad("memory_padding_seen", name=way.name, wrong=int(wrong))
+    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.shape)
+
+
+def _curved(subject: SequenceSubject) -> Finding:
+    """f(a + b) + f(0) = f(a) + f(b) holds for two linear layers with nothing between them."""
+    a, b = subject.drawn(), subject.drawn()
+    off = difference(subject(a + b) + subject(0 * a), subject(a) + subject(b))
+    width = _inner_width(subject)
+    if off < 1e-4:
+        return SAYS.bad("feed_forward_linear")
+    return SAYS.good("curved_good", width=width or "?", d_model=subject.d_model)
+
+
+def _has_inner(subject: SequenceSubject) -> Said | None:
+    return None if _inner_width(subject) is not None else SAYS.idle("no_feed_forward")
+
+
+def _has_padding(subject: SequenceSubject) -> Said | None:
+    return None if subject.padding is not None else SAYS.idle("no_mask")
+
+
+def _has_memory_padding(subject: SequenceSubject) -> Said | None:
+    return None if subject.memory_padding is not None else SAYS.idle("no_mask")
+
+
+def _is_free(subject: SequenceSubject) -> Said | None:
+    return SAYS.idle("is_causal") if subject.built_in_causal else None
+
+
+def _property(
+    key: str,
+    test: Callable[[SequenceSubject], Finding],
+    applies: Callable[[SequenceSubject], Said | None] = lambda subject: None,
+    after: tuple[str, ...] = (),
+) -> Property[SequenceSubject]:
+    return Property(key, WORDS, test, applies, ("layer_run", "layer_repeat", *after))
+
+
+RUNS = Property("layer_run", WORDS, _runs)
+REPEATS = Property("layer_repeat", WORDS, _repeats, after=("layer_run",))
+
+ENCODER: tuple[Property[SequenceSubject], ...] = (
+    RUNS,
+    REPEATS,
+    _property("layer_residual", _residual),
+    _property("layer_norm", _norm, after=("layer_residual",)),
+    _property("layer_attention", _attention, after=("layer_residual",)),
+    _property("layer_feed_forward", _feed_forward_local, _has_inner),
+    _property("layer_mixes", _mixes),
+    _property("layer_order", _order, _is_free, ("layer_attention", "layer_feed_forward")),
+    _property("layer_rows", _rows, after=("layer_attention",)),
+    _property("layer_padding", _padding, _has_padding, ("layer_attention",)),
+    _property("layer_learns", _learns, after=("layer_residual", "layer_attention")),
+)
+"""What a layer of an encoder is examined for."""
+
+DECODER: tuple[Property[SequenceSubject], ...] = (
+    RUNS,
+    REPEATS,
+    _property("layer_cross", _cross),
+    _property("layer_causal", _causal, after=("layer_attention", "layer_cross")),
+    _property("layer_memory_padding", _memory_padding, _has_memory_padding, ("layer_cross",)),
+    _property("layer_residual", _residual),
+    _property("layer_norm", _norm, after=("layer_residual",)),
+    _property("layer_attention", _attention, after=("layer_residual",)),
+    _property("layer_feed_forward", _feed_forward_local, _has_inner),
+    _property("layer_rows", _rows, after=("layer_attention", "layer_cross")),
+    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal", "layer_cross")),
+    _property("layer_learns", _learns, after=("layer_residual", "layer_attention", "layer_cross")),
+)
+"""What a layer of a decoder is examined for."""
+
+FEED_FORWARD: tuple[Property[SequenceSubject], ...] = (
+    RUNS,
+    REPEATS,
+    _property("feed_forward_local", _local),
+    _property("feed_forward_curved", _curved),
+    _property("layer_rows", _rows),
+    _property("layer_learns", _learns),
+)
+"""What a feed-forward network is examined for."""

@@ -1,0 +1,234 @@
+"""Examining a module of attention with several heads: its matrices, its heads, its masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from glassformer.diagnosis.parts.attention_wording import WORDS
+from glassformer.diagnosis.parts.calling import Says, difference, influence
+from glassformer.diagnosis.parts.heads import Heads, explained_heads, projections_of
+from glassformer.diagnosis.parts.making import Thing, positional_of, required_of
+from glassformer.diagnosis.parts.recording import recorded
+from glassformer.diagnosis.parts.sequence import MOVED, B, S, SequenceSubject, T, folded, open_sequence
+from glassformer.diagnosis.property import Property
+from glassformer.diagnosis.verdict import Finding, Said
+
+SAYS = Says(WORDS)
+
+
+def open_multi_head(thing: Thing) -> SequenceSubject:
+    """Return how a multi-head attention is called, found by trying."""
+    required = [name for name in required_of(thing.instance) if "mask" not in name]
+    several = len(required) >= 2 or positional_of(thing.instance)[:3] in (["q", "k", "v"], ["query", "key", "value"])
+    subject = open_sequence(thing, ("x x x", "x x", "x") if several else ("x", "x x x", "x x"))
+    if subject.error is None and subject.inputs == "x x x" and _reads_another(subject):
+        return replace(subject, inputs="x m m")
+    if subject.error is None and subject.inputs == "x x":
+        return replace(subject, inputs="x m")
+    return subject
+
+
+def _reads_another(subject: SequenceSubject) -> bool:
+    try:
+        return replace(subject, inputs="x m m")(subject.drawn(), subject.drawn(S)).shape[1] == T
+    except Exception:
+        return False
+
+
+def _runs(subject: SequenceSubject) -> Finding:
+    if subject.thing.refused is not None:
+        return Finding("error", Said(WORDS, "not_made", {"why": subject.thing.refused}), fault="not_made")
+    x = subject.drawn()
+    output = subject(x)
+    if output.shape != x.shape:
+        return SAYS.bad("heads_shape", got=tuple(output.shape), wanted=tuple(x.shape))
+    order = "(T, B, D)" if subject.time_first else "(B, T, D)"
+    return SAYS.good("heads_runs", shape=tuple(output.shape), order=order)
+
+
+def _repeats(subject: SequenceSubject) -> Finding:
+    x = subject.drawn()
+    change = difference(subject(x), subject(x))
+    return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
+
+
+def _rows(subject: SequenceSubject) -> Finding:
+    x = subject.drawn()
+    other = x.clone()
+    other[1:] = torch.randn_like(other[1:])
+    change = difference(subject(x)[0], subject(other)[0])
+    return SAYS.bad("rows_mixed", change=f"{change:.2g}") if change > MOVED else SAYS.good("rows_good")
+
+
+def _order(subject: SequenceSubject) -> Finding:
+    """f(P x) = P f(x): without positions and masks, attention does not know the order."""
+    x, order = subject.drawn(), torch.randperm(T)
+    off = difference(subject(x[:, order]), subject(x)[:, order])
+    return SAYS.bad("positions_mixed", off=f"{off:.2g}") if off > 1e-4 else SAYS.good("order_good", off=f"{off:.1e}")
+
+
+def _found(subject: SequenceSubject, visible: Tensor | None = None) -> tuple[Heads | None, bool]:
+    """The attention that explains what happens inside, and whether its inside could be seen."""
+    x = subject.drawn()
+    memory = subject.drawn(S) if subject.inputs in ("x m m", "x m") and visible is None else None
+    options = subject.masks(T, visible)
+    record = recorded(lambda: subject.run(x, memory, **options), subject.modules())
+    pairs = [folded(product, subject) for product in record.products]
+    seen = projections_of(pairs, subject.d_model)
+    if seen is None:
+        return None, False
+    projections, merged = seen
+    known = subject.n_heads
+    heads = [known] if known else [n for n in range(1, subject.d_model + 1) if subject.d_model % n == 0]
+    if visible is None and subject.built_in_causal:
+        visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
+    return explained_heads(merged, projections, heads, visible), True
+
+
+def _equation(subject: SequenceSubject) -> Finding:
+    found, seen = _found(subject)
+    if not seen:
+        return Finding("not_applicable", SAYS.idle("inside_hidden"))
+    if found is None:
+        return SAYS.bad("heads_other")
+    if found.faults:
+        return SAYS.bad(found.faults[0], off="1", heads=found.n_heads)
+    return SAYS.good("heads_good", heads=found.n_heads)
+
+
+def _learns(subject: SequenceSubject) -> Finding:
+    module = subject.thing.module
+    assert module is not None, "it applies to modules"
+    x = subject.drawn()
+    with torch.enable_grad():
+        for parameter in module.parameters():
+            parameter.requires_grad_(True)
+        subject.output(subject.run(x, None)).square().sum().backward()
+    named = list(module.named_parameters())
+    without = [name for name, each in named if each.grad is None or not bool(each.grad.abs().max() > 1e-9)]
+    # A bias of the keys adds the same to all scores of a query, which softmax does not see.
+    without = [name for name in without if dict(named)[name].ndim > 1]
+    if without:
+        return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
+    matrices = sum(each.ndim > 1 for _, each in named)
+    return SAYS.good("gradient_good", matrices=matrices)
+
+
+def _hides(subject: SequenceSubject) -> Finding:
+    assert subject.pairs is not None, "it applies only with a mask"
+    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
+    moved = influence(lambda x: subject(x, visible=visible), subject.drawn()).gt(MOVED)
+    seen = visible[0]
+    found, _ = _found(subject, visible)
+    faults = [] if found is None else [fault for fault in found.faults if fault.startswith("mask")]
+    if faults:
+        return SAYS.bad(faults[0], off="1")
+    if bool((moved & ~seen).any()):
+        query, other = (moved & ~seen).nonzero()[0].tolist()
+        return SAYS.bad("mask_leaks_at", query=query, other=other)
+    if bool((seen & ~moved).any()):
+        query, other = (seen & ~moved).nonzero()[0].tolist()
+        return SAYS.bad("mask_closes", query=query, other=other)
+    return SAYS.good("mask_good", meaning=subject.pairs.form.meaning, shape=subject.pairs.form.shape)
+
+
+def _rows_masked(subject: SequenceSubject) -> Finding:
+    """As many rows as heads, and another mask for each row: a mask that is spread over the wrong dimension shows."""
+    assert subject.padding is not None, "it applies only with such a mask"
+    heads = subject.n_heads or B
+    x = torch.randn(heads, T, subject.d_model)
+    real = torch.ones(heads, T, dtype=torch.bool)
+    for row in range(heads):
+        real[row, T - 1 - row % (T - 1) :] = False
+    other = torch.where(real[..., None], x, torch.randn_like(x))
+    change = (subject(x, real=real) - subject(other, real=real)).abs()[real].max()
+    if float(change) > MOVED:
+        return SAYS.bad("mask_rows", change=f"{float(change):.2g}")
+    return SAYS.good("padding_good", name=subject.padding.name, meaning=subject.padding.form.meaning)
+
+
+def _returned(subject: SequenceSubject) -> Finding:
+    x = subject.drawn()
+    with torch.no_grad():
+        weights = subject.weights(subject.run(x))
+    assert weights is not None, "it applies only where weights come back"
+    heads = subject.n_heads
+    averaged = weights.ndim == 3 and tuple(weights.shape) == (B, T, T)
+    wanted = (B, heads or "H", T, T)
+    if not averaged and (
+        weights.ndim != 4
+        or (weights.shape[0], *weights.shape[2:]) != (B, T, T)
+        or heads not in (None, weights.shape[1])
+    ):
+        return SAYS.bad("weights_shape", got=tuple(weights.shape), wanted=wanted)
+    total = difference(weights.sum(-1), torch.ones(weights.shape[:-1]))
+    if total > 1e-4:
+        return SAYS.bad("weights_sum", off=f"{total:.2g}")
+    return SAYS.good("weights_averaged" if averaged else "weights_good", shape=tuple(weights.shape))
+
+
+def _divides(subject: SequenceSubject) -> Finding:
+    try:
+        made = subject.thing.again(n_heads=5)
+    except Exception as error:
+        return SAYS.good("divides_good", message=str(error).strip().partition("\n")[0] or type(error).__name__)
+    try:
+        output = replace(subject, thing=replace(subject.thing, instance=made.eval()))(subject.drawn())
+        shape = str(tuple(output.shape))
+    except Exception as error:
+        shape = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    return SAYS.bad("divides_late", d_model=subject.d_model, then=shape)
+
+
+def _has_pairs(subject: SequenceSubject) -> Said | None:
+    return None if subject.pairs is not None else SAYS.idle("no_mask")
+
+
+def _has_padding(subject: SequenceSubject) -> Said | None:
+    return None if subject.padding is not None else SAYS.idle("no_mask")
+
+
+def _is_free(subject: SequenceSubject) -> Said | None:
+    return SAYS.idle("is_causal") if subject.built_in_causal else None
+
+
+def _has_weights(subject: SequenceSubject) -> Said | None:
+    with torch.no_grad():
+        return SAYS.idle("no_weights") if subject.weights(subject.run(subject.drawn())) is None else None
+
+
+def _is_made(subject: SequenceSubject) -> Said | None:
+    return None if "n_heads" in subject.thing.sizes else SAYS.idle("not_a_class")
+
+
+def _property(
+    key: str,
+    test: Callable[[SequenceSubject], Finding],
+    applies: Callable[[SequenceSubject], Said | None] = lambda subject: None,
+    after: tuple[str, ...] = ("heads_run", "heads_repeat"),
+) -> Property[SequenceSubject]:
+    return Property(key, WORDS, test, applies, after)
+
+
+PROPERTIES: tuple[Property[SequenceSubject], ...] = (
+    _property("heads_run", _runs, after=()),
+    _property("heads_repeat", _repeats, after=("heads_run",)),
+    _property("heads_equation", _equation),
+    _property("heads_order", _order, _is_free, ("heads_run", "heads_repeat", "heads_equation")),
+    _property("heads_rows", _rows, after=("heads_run", "heads_repeat", "heads_equation")),
+    _property("heads_learn", _learns, after=("heads_run", "heads_equation")),
+    _property("heads_mask", _hides, _has_pairs, ("heads_run", "heads_repeat", "heads_equation", "heads_order")),
+    _property(
+        "heads_padding",
+        _rows_masked,
+        _has_padding,
+        ("heads_run", "heads_repeat", "heads_equation", "heads_order", "heads_mask"),
+    ),
+    _property("heads_weights", _returned, _has_weights, ("heads_run", "heads_repeat", "heads_equation")),
+    _property("heads_divide", _divides, _is_made, ()),
+)
+"""What a multi-head attention is examined for."""

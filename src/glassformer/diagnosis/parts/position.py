@@ -1,0 +1,359 @@
+"""Examining positions: a table, what adds one to its input, or a rotation of queries and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.diagnosis.parts.calling import Says, difference, modules_of, tensors_in
+from glassformer.diagnosis.parts.making import D_HEAD, D_MODEL, MAX_LEN, Thing, parameters_of
+from glassformer.diagnosis.parts.other_wording import WORDS
+from glassformer.diagnosis.property import Property
+from glassformer.diagnosis.verdict import Finding, Said
+from glassformer.parts.position import sinusoid
+
+SAYS = Says(WORDS)
+B, T, H = 3, 8, 2
+
+Kind = Literal["table", "added", "rotary"]
+
+
+@dataclass(frozen=True, eq=False)
+class PositionSubject:
+    """Positions, and how they are called.
+
+    Attributes:
+        thing: What the user named.
+        kind: "table" makes a table, "added" adds one to its input, "rotary" turns its input.
+        call: Of a table: n -> (n, D); else x -> x with positions.
+        d_model: D.
+        heads_last: Of a rotation: it wants (B, T, H, E), and not (B, H, T, E).
+        expect: What the user says of it: "paper" or "time_first".
+        error: Why no call worked; None = one did.
+    """
+
+    thing: Thing
+    kind: Kind
+    call: Callable[[Any], Tensor]
+    d_model: int = D_MODEL
+    heads_last: bool = False
+    expect: str | None = None
+    error: Exception | None = None
+
+    def modules(self) -> Sequence[nn.Module]:
+        """Return the module, if it is one."""
+        return modules_of(self.thing.instance)
+
+    def table(self, length: int = T) -> Tensor:
+        """Return the positions. *Shape:* (T, D)."""
+        if self.kind == "table":
+            return self.call(length)[:length]
+        return self.added(torch.zeros(B, length, self.d_model))[0]
+
+    def added(self, x: Tensor) -> Tensor:
+        """Return (B, T, D) with positions added."""
+        return self.call(x.transpose(0, 1)).transpose(0, 1) if self.expect == "time_first" else self.call(x)
+
+    def rotated(self, x: Tensor) -> Tensor:
+        """Return (B, H, T, E) turned."""
+        return self.call(x.transpose(1, 2)).transpose(1, 2) if self.heads_last else self.call(x)
+
+
+def open_position(thing: Thing) -> PositionSubject:
+    """Return how positions are called, found by trying."""
+    made = thing.instance
+    names = [name.lower() for name in parameters_of(made)]
+    first: Exception | None = None
+    for width in _widths(thing):
+        for kind, call in _ways(made, width, names):
+            try:
+                with torch.no_grad():
+                    subject = _tried(PositionSubject(thing, kind, call, width))
+            except Exception as error:
+                first = first or error
+                continue
+            if subject is not None:
+                return subject
+    failing = first or TypeError("nothing that could be read as positions came back")
+
+    def fails(given: Any) -> Tensor:
+        raise failing
+
+    return PositionSubject(thing, "table", fails, error=failing)
+
+
+def _widths(thing: Thing) -> list[int]:
+    if "d_model" in thing.sizes:
+        return [int(thing.sizes["d_model"])]
+    module = thing.module
+    tensors = [] if module is None else [*module.parameters(), *module.buffers()]
+    return [*dict.fromkeys(int(tensor.shape[-1]) for tensor in tensors if tensor.ndim >= 2), D_MODEL]
+
+
+def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Callable[[Any], Tensor]]]:
+    def run(*arguments: Any) -> Tensor:
+        with torch.no_grad():
+            return tensors_in(made(*arguments))[0]
+
+    def rows(table: Tensor) -> Tensor:
+        return (
+            table.squeeze(0)
+            if table.ndim == 3 and table.shape[0] == 1
+            else (table.squeeze(1) if table.ndim == 3 and table.shape[1] == 1 else table)
+        )
+
+    table: list[tuple[Kind, Callable[[Any], Tensor]]] = [
+        ("table", lambda n: rows(run(n, width))),
+        ("table", lambda n: rows(run(n))),
+        ("table", lambda n: rows(run(torch.arange(n), width))),
+        ("table", lambda n: rows(run(torch.arange(n)))),
+        ("table", lambda n: rows(run(torch.zeros(1, n, dtype=torch.long)))),
+    ]
+    turn: list[tuple[Kind, Callable[[Any], Tensor]]] = [
+        ("rotary", lambda x: run(x)),
+        ("rotary", lambda x: run(x, torch.arange(x.shape[-2]))),
+        ("rotary", lambda x: run(x, x)),
+        ("rotary", lambda x: run(x, torch.arange(x.shape[-2])[None].expand(x.shape[0], -1))),
+        ("rotary", lambda x: run(x, x.shape[-2])),
+    ]
+    added: list[tuple[Kind, Callable[[Any], Tensor]]] = [("added", lambda x: run(x))]
+    if names and names[0] in ("q", "query", "xq"):
+        return [*turn, *added]
+    return [*table, *added, *turn] if not isinstance(made, nn.Module) else [*added, *turn, *table]
+
+
+def _tried(subject: PositionSubject) -> PositionSubject | None:
+    if subject.kind == "table":
+        table = subject.call(T)
+        fits = table.ndim == 2 and table.shape[0] >= T and table.is_floating_point()
+        return replace(subject, d_model=table.shape[-1]) if fits and table.shape[0] in (T, MAX_LEN) else None
+    if subject.kind == "added":
+        x = torch.randn(B, T, subject.d_model)
+        out = subject.call(x)
+        turned = difference(out.norm(dim=-1), x.norm(dim=-1)) < 1e-4
+        silent = not bool(subject.call(torch.zeros_like(x)).any())  # what is added, is added to zeros too
+        return subject if out.shape == x.shape and not turned and not silent else None
+    x = torch.randn(B, H, T, D_HEAD)
+    out = subject.call(x)
+    if out.shape != x.shape:
+        return None
+    same = torch.randn(D_HEAD).expand(B, H, T, D_HEAD)  # where does it turn: along the heads, or along time?
+    found = subject.call(same)
+    by_time = difference(found[:, :, :1].expand_as(found), found) > 1e-5
+    by_head = difference(found[:, :1].expand_as(found), found) > 1e-5
+    return replace(subject, heads_last=by_head and not by_time)
+
+
+def _runs(subject: PositionSubject) -> Finding:
+    if subject.kind == "rotary":
+        order = "(B, T, H, E)" if subject.heads_last else "(B, H, T, E)"
+        return SAYS.good("rotary_runs", order=order)
+    table = subject.table()
+    if tuple(table.shape) != (T, subject.d_model):
+        return SAYS.bad("position_shape", got=tuple(table.shape), wanted=(T, subject.d_model))
+    return SAYS.good("position_runs", shape=tuple(table.shape), kind=subject.kind)
+
+
+def _distinct(subject: PositionSubject) -> Finding:
+    table = subject.table(MAX_LEN) if _holds(subject, MAX_LEN) else subject.table()
+    apart = torch.cdist(table.double(), table.double())
+    apart.fill_diagonal_(torch.inf)
+    nearest = float(apart.min())
+    if nearest < 1e-6:
+        a, b = divmod(int(apart.argmin()), len(table))
+        return SAYS.bad("position_same", a=a, b=b)
+    return SAYS.good("distinct_good", nearest=f"{nearest:.2g}", n=len(table))
+
+
+def _holds(subject: PositionSubject, length: int) -> bool:
+    try:
+        return len(subject.table(length)) == length
+    except Exception:
+        return False
+
+
+def _over_time(subject: PositionSubject) -> Finding:
+    """What is added depends on the position alone: it is the same for every row, and differs along time."""
+    zero = subject.added(torch.zeros(B, T, subject.d_model))
+    by_row = difference(zero[:1].expand_as(zero), zero) > 1e-6
+    by_time = difference(zero[:, :1].expand_as(zero), zero) > 1e-6
+    if by_row and not by_time:
+        return SAYS.bad("position_over_rows")
+    if by_row:
+        return SAYS.bad("position_rows_differ")
+    return SAYS.good("over_time_good") if by_time else SAYS.bad("position_same", a=0, b=1)
+
+
+def _adds(subject: PositionSubject) -> Finding:
+    """y(x) - y(0) = c x, with c = 1 or sqrt(D)."""
+    x = torch.randn(B, T, subject.d_model)
+    zero = subject.added(torch.zeros_like(x))
+    moved = subject.added(x) - zero
+    factor = float((moved * x).sum() / x.square().sum())
+    if difference(moved, factor * x) > 1e-3:
+        return SAYS.bad("position_not_added")
+    root = subject.d_model**0.5
+    if min(abs(factor - 1), abs(factor - root)) > 1e-3:
+        return SAYS.bad("position_factor", factor=f"{factor:.3g}", root=f"{root:.3g}")
+    times = _times(subject)
+    if times is not None and abs(times - 1) > 1e-3:
+        return SAYS.bad("position_twice" if abs(times - 2) < 1e-3 else "position_scaled", times=f"{times:.3g}")
+    return SAYS.good("adds_good", factor=f"{factor:.3g}")
+
+
+def _times(subject: PositionSubject) -> float | None:
+    """How often a known table is in what is added: the paper's, or a learned one."""
+    table = subject.table()
+    for known, _ in _known_tables(subject):
+        for offset in range(3):
+            rows = known[offset : offset + T]
+            if rows.shape == table.shape and float(rows.square().sum()) > 0:
+                times = float((table * rows).sum() / rows.square().sum())
+                if times > 0 and difference(table, times * rows) < 1e-4 * times:
+                    return times
+    return None
+
+
+def _known_tables(subject: PositionSubject) -> list[tuple[Tensor, str]]:
+    steps = torch.arange(MAX_LEN + 3)[None]
+    tables = [
+        (sinusoid(steps, subject.d_model)[0], "interleaved"),
+        (sinusoid(steps, subject.d_model, layout="halves")[0], "halves"),
+    ]
+    learned = [each.detach() for each in subject.thing.parameters]
+    tables += [(each.squeeze(0) if each.ndim == 3 else each, "learned") for each in learned if each.ndim in (2, 3)]
+    return tables
+
+
+def _begins(subject: PositionSubject) -> Finding:
+    if subject.kind == "rotary":
+        x = torch.randn(B, H, T, D_HEAD)
+        off = difference(subject.rotated(x)[:, :, 0], x[:, :, 0])
+        return SAYS.bad("rotary_begins", off=f"{off:.2g}") if off > 1e-5 else SAYS.good("begins_good")
+    table = subject.table()
+    for known, name in _known_tables(subject):
+        if known.ndim != 2 or known.shape[1] != table.shape[1]:
+            continue
+        for offset in (0, 1, 2):
+            rows = known[offset : offset + T]
+            times = 1.0 if rows.shape != table.shape else float((table * rows).sum() / rows.square().sum().clamp(1e-9))
+            if rows.shape == table.shape and times > 0 and difference(table, times * rows) < 1e-4 * max(1.0, times):
+                if offset:
+                    return SAYS.bad("position_begins", offset=offset)
+                return SAYS.good("begins_known", name=name)
+    return Finding("not_applicable", SAYS.idle("begins_unknown"))
+
+
+def _shift(subject: PositionSubject) -> Finding:
+    """PE(p + k) = M_k PE(p), by least squares over p in float64."""
+    length = 64 if _holds(subject, 64) else MAX_LEN if _holds(subject, MAX_LEN) else T
+    table = subject.table(length).double()
+    worst = 0.0
+    for step in (1, 3):
+        before, after = table[:-step], table[step:]
+        if len(before) <= table.shape[1]:
+            return Finding("not_applicable", SAYS.idle("shift_short", n=length))
+        linear = torch.linalg.lstsq(before, after, driver="gelsd").solution
+        worst = max(worst, float((before @ linear - after).abs().max()))
+    if worst > 1e-3:
+        return SAYS.bad("shift_none", residual=f"{worst:.2g}")
+    return SAYS.good("shift_good", residual=f"{worst:.1e}", n=length)
+
+
+def _paper(subject: PositionSubject) -> Finding:
+    table = subject.table()
+    steps = torch.arange(T)[None]
+    off = min(
+        difference(table, sinusoid(steps, subject.d_model)[0]),
+        difference(table, sinusoid(steps, subject.d_model, layout="halves")[0]),
+    )
+    return SAYS.good("paper_good", off=f"{off:.1e}") if off < 1e-4 else SAYS.bad("paper_other", off=f"{off:.2g}")
+
+
+def _norms(subject: PositionSubject) -> Finding:
+    x = torch.randn(B, H, T, D_HEAD)
+    off = difference(subject.rotated(x).norm(dim=-1), x.norm(dim=-1))
+    return SAYS.bad("rotary_norm", off=f"{off:.2g}") if off > 1e-4 else SAYS.good("norms_good", off=f"{off:.1e}")
+
+
+def _relative(subject: PositionSubject) -> Finding:
+    """The same query and the same key everywhere: their products are equal along each diagonal."""
+    q, k = (torch.randn(D_HEAD).expand(1, 1, T, D_HEAD).clone() for _ in range(2))
+    scores = (subject.rotated(q) @ subject.rotated(k).transpose(-1, -2))[0, 0]
+    off = max(float((scores[1:, 1:] - scores[:-1, :-1]).abs().max()), 0.0)
+    if off > 1e-3:
+        return SAYS.bad("rotary_absolute", off=f"{off:.2g}")
+    spread = float((scores[0] - scores[0, 0]).abs().max())
+    if spread < 1e-4:
+        return SAYS.bad("rotary_still")
+    return SAYS.good("relative_good", off=f"{off:.1e}")
+
+
+def _apart(subject: PositionSubject) -> Finding:
+    """Every row and head is turned alike."""
+    x = torch.randn(1, 1, T, D_HEAD).expand(B, H, T, D_HEAD).clone()
+    turned = subject.rotated(x)
+    off = difference(turned, turned[:1, :1].expand_as(turned))
+    return SAYS.bad("rotary_rows", off=f"{off:.2g}") if off > 1e-5 else SAYS.good("apart_good")
+
+
+def _dtype(subject: PositionSubject) -> Finding:
+    module, wanted = subject.thing.module, torch.bfloat16
+    if module is not None:
+        module.to(wanted)
+    try:
+        shape = (B, T, subject.d_model) if subject.kind == "added" else (B, H, T, D_HEAD)
+        got = subject.call(torch.zeros(shape, dtype=wanted)).dtype
+    finally:
+        if module is not None:
+            module.to(torch.float32)
+    name = str(got).removeprefix("torch.")
+    return SAYS.good("dtype_good") if got == wanted else SAYS.bad("position_dtype", got=name)
+
+
+def _is(*kinds: Kind) -> Callable[[PositionSubject], Said | None]:
+    def applies(subject: PositionSubject) -> Said | None:
+        return None if subject.kind in kinds else SAYS.idle("other_kind", kind=subject.kind)
+
+    return applies
+
+
+def _is_fixed(subject: PositionSubject) -> Said | None:
+    if subject.kind == "rotary":
+        return SAYS.idle("other_kind", kind=subject.kind)
+    return SAYS.idle("learned") if subject.thing.parameters else None
+
+
+def _is_claimed(subject: PositionSubject) -> Said | None:
+    return None if subject.expect == "paper" and subject.kind != "rotary" else SAYS.idle("not_claimed")
+
+
+PROPERTIES: tuple[Property[PositionSubject], ...] = (
+    Property("position_run", WORDS, _runs),
+    Property("position_over_time", WORDS, _over_time, _is("added"), ("position_run",)),
+    Property("position_adds", WORDS, _adds, _is("added"), ("position_run", "position_over_time")),
+    Property("position_distinct", WORDS, _distinct, _is("table", "added"), ("position_run", "position_over_time")),
+    Property("rotary_norms", WORDS, _norms, _is("rotary"), ("position_run",)),
+    Property("rotary_relative", WORDS, _relative, _is("rotary"), ("position_run", "rotary_norms")),
+    Property("rotary_apart", WORDS, _apart, _is("rotary"), ("position_run",)),
+    Property(
+        "position_begins",
+        WORDS,
+        _begins,
+        after=("position_run", "position_over_time", "rotary_norms", "rotary_relative"),
+    ),
+    Property("position_shift", WORDS, _shift, _is_fixed, ("position_run", "position_over_time", "position_distinct")),
+    Property(
+        "position_paper",
+        WORDS,
+        _paper,
+        _is_claimed,
+        ("position_run", "position_over_time", "position_adds", "position_begins", "position_shift"),
+    ),
+    Property("position_dtype", WORDS, _dtype, _is("added", "rotary"), ("position_run",)),
+)
+"""What positions are examined for."""

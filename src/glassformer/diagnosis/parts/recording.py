@@ -1,0 +1,105 @@
+"""What a part computes on its way: its products with learned matrices, and its softmaxes, in the order they happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from glassformer.diagnosis.parts.calling import tensors_in
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product with a learned matrix.
+
+    Attributes:
+        x: What went in.
+        y: What came out.
+    """
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass
+class Recording:
+    """What happened during a call.
+
+    Attributes:
+        products: Products with learned matrices, first to last.
+        softmaxes: Input of each softmax, with its dimension.
+        result: What the call returned.
+    """
+
+    products: list[Product] = field(default_factory=list)
+    softmaxes: list[tuple[Tensor, int | None]] = field(default_factory=list)
+    result: Any = None
+
+
+MULTI_HEAD = FunctionType(
+    F.multi_head_attention_forward.__code__,
+    {**F.__dict__, "has_torch_function": lambda tensors: False},
+    "multi_head_attention_forward",
+    F.multi_head_attention_forward.__defaults__,
+)
+"""torch's own attention, which is written in Python, made to call on instead of handing itself to a mode as a whole."""
+
+
+class _Mode(TorchFunctionMode):
+    """Sees every function of torch that is called from Python."""
+
+    def __init__(self, recording: Recording, learned: frozenset[int]) -> None:
+        super().__init__()
+        self.recording, self.learned = recording, learned
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        options = dict(kwargs or {})
+        if func is F.multi_head_attention_forward:
+            with self:
+                return MULTI_HEAD(*args, **options)
+        result = func(*args, **options)
+        name = func.__name__
+        operands = [each for each in (*args, *options.values()) if isinstance(each, Tensor)]
+        if "softmax" in name and operands:
+            dim = options.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else None)
+            self.recording.softmaxes.append((operands[0].detach(), dim))
+        multiplies = name in ("linear", "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "addmm", "mm")
+        if multiplies:
+            operands = tensors_in(list(args)) or operands
+            learned = [each for each in operands if each.data_ptr() in self.learned or _is_view(each, self.learned)]
+            others = [each for each in operands if not any(each is one for one in learned)]
+            if learned and others and isinstance(result, Tensor):
+                self.recording.products.append(Product(others[0].detach(), result.detach()))
+        return result
+
+
+def _is_view(tensor: Tensor, learned: frozenset[int]) -> bool:
+    return tensor._base is not None and tensor._base.data_ptr() in learned
+
+
+def recorded(run: Callable[[], Any], modules: Sequence[nn.Module]) -> Recording:
+    """Return what a call computes, without gradients.
+
+    Args:
+        run: The call.
+        modules: Whose parameters count as learned.
+    """
+    recording = Recording()
+    learned = frozenset(parameter.data_ptr() for module in modules for parameter in module.parameters())
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # one function that nobody can look into
+    try:
+        with torch.no_grad(), _Mode(recording, learned):
+            recording.result = run()
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    return recording
