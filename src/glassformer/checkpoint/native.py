@@ -11,6 +11,7 @@ from glassformer.checkpoint.tensors import read_tensors, save_tensors
 from glassformer.checkpoint.weights import load_weights, weights_of
 from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import CheckpointError, ConfigError
+from glassformer.models.own import OwnTransformer, own_from
 from glassformer.models.transformer import Transformer
 
 MODEL_FILE = "model.safetensors"
@@ -24,7 +25,12 @@ def save_model(model: Transformer, path: Path) -> None:
     Raises:
         CheckpointError: The disk is full or the folder cannot be written.
     """
-    save_tensors(path, weights_of(model), {"format": FORMAT, "config": model.config.model_dump_json()})
+    metadata = {"format": FORMAT, "config": model.config.model_dump_json()}
+    if isinstance(model, OwnTransformer):
+        code = model.code
+        told = {"file": code.file.name, "name": code.name, "checksum": code.checksum(), "arguments": code.arguments}
+        metadata["own"] = json.dumps({**told, "vocab_size": model.config.output_stack.input.vocab_size})
+    save_tensors(path, weights_of(model), metadata)
 
 
 def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer:
@@ -37,6 +43,10 @@ def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer
     tensors, metadata = read_tensors(file)
     if metadata.get("format") != FORMAT:
         raise CheckpointError(f"{file} was not written by glassformer (its format is {metadata.get('format')!r})")
+    if "own" in metadata:
+        own = own_from(file.parent, json.loads(metadata["own"])).to(device)
+        load_weights(own, tensors, str(file))
+        return own.eval()
     try:
         config = TransformerConfig.parse(json.loads(metadata["config"]))
     except (ConfigError, KeyError, json.JSONDecodeError) as error:
