@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from glassformer.core.places import Places as Places
     from glassformer.core.tape import Patch as Patch
     from glassformer.core.tape import Tape as Tape
+    from glassformer.diagnosis.check import check as check
+    from glassformer.diagnosis.watch import watch as watch
     from glassformer.families.registry import preset as preset
     from glassformer.generation.answer import answer_texts as answer_texts
     from glassformer.generation.config import BeamConfig as BeamConfig
@@ -70,6 +72,8 @@ _WHERE = {
     "Places": "core.places",
     "Patch": "core.tape",
     "Tape": "core.tape",
+    "check": "diagnosis.check",
+    "watch": "diagnosis.watch",
     "preset": "families.registry",
     "BeamConfig": "generation.config",
     "GenerationConfig": "generation.config",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from glassformer.cli import check as checking
 from glassformer.cli import folders, lines, look, use, vectors
 from glassformer.cli import inspect as inspecting
 from glassformer.cli import train as training
@@ -55,6 +56,7 @@ _verb("predict", lines.predict, 'glassformer predict runs/trec "Who wrote it ?"'
 _verb("generate", use.generate, 'glassformer generate runs/book "The " --temperature 0.8 --stream')
 _verb("score", use.score, "glassformer score runs/first 31415 --target 51413")
 _verb("inspect", inspecting.inspect, "glassformer inspect runs/first 31415 --png pictures")
+_verb("check", checking.check, "glassformer check my_model.py:GPT")
 _verb("embed", vectors.embed, 'glassformer embed minilm "A sentence." --json')
 _verb("convert", folders.convert, "glassformer convert runs/book book-hf --to hf")
 _verb("verify", folders.verify, "glassformer verify book-hf")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -66,6 +66,22 @@ def usable_length(model: nn.Module, caller: Caller) -> tuple[int, int]:
             first = first or problem
     assert first is not None, "there are lengths"
     raise first
+
+
+def looks_up_tokens(model: nn.Module) -> bool:
+    """Return whether a module takes token ids: it runs on them, and looks them up in a table."""
+    was = model.training
+    try:
+        plan = _first_plan(model.eval())
+        kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
+        _, caller = _that_runs(model, plan, kind)
+        with _Tables() as seen, quietly(model), torch.no_grad():
+            caller.outputs(model, _ones(model, caller, *usable_length(model, caller)))
+    except Exception:  # of the user's own code, or none that can be called so
+        return False
+    finally:
+        model.train(was)
+    return caller.vocab is not None and bool(seen.seen)
 
 
 def lengths_for(model: nn.Module) -> list[int]:
@@ -209,20 +225,19 @@ def _first_plan(model: nn.Module) -> _Plan:
 def _that_runs(model: nn.Module, plan: _Plan, kind: Kind) -> tuple[_Plan, Caller]:
     """Find what goes in, ids or embeddings, how many ids there are, and a form of the masks that must be given."""
     needed = [each for each in plan.arguments if each.role == "mask" and each.required]
-    ids = replace(plan.caller(kind), vocab=2, source_vocab=2)
     first: Exception | None = None
     for base in _bases(plan, needed):
         caller = replace(base.caller(kind), vocab=2, source_vocab=2)
-        seen = _Tables()
         try:
-            with seen:
-                length, gap = usable_length(model, caller)
+            length, gap = usable_length(model, caller)
         except Exception as error:  # of the subject's own code
             first = first or error
             continue
-        out = base.outputs(model, _ones(model, caller, length, gap))
-        vocab = seen.sizes.get(length, out.shape[-1])
-        return base, replace(ids, outputs=base.outputs, vocab=vocab, source_vocab=seen.sizes.get(length - gap, vocab))
+        with _Tables() as seen, quietly(model), torch.no_grad():
+            out = base.outputs(model, _ones(model, caller, length, gap))
+        vocab = seen.size(length, last=True) or out.shape[-1]
+        source = seen.size(length - gap) or vocab
+        return base, replace(caller, vocab=vocab, source_vocab=source if kind == "encoder_decoder" else None)
     widths = {size for tensor in model.parameters() if tensor.ndim for size in (tensor.shape[-1],)}
     for base in _bases(plan, needed):
         for width in sorted(widths):
@@ -256,7 +271,12 @@ class _Tables(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes: dict[int, int] = {}
+        self.seen: list[tuple[int, int]] = []
+
+    def size(self, length: int, *, last: bool = False) -> int | None:
+        """Rows of the first, or the last, table that rows of some length were looked up in."""
+        found = [rows for width, rows in self.seen if width == length]
+        return found[-1 if last else 0] if found else None
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -269,7 +289,7 @@ class _Tables(TorchFunctionMode):
 
     def _see(self, ids: Any, table: Any) -> None:
         if isinstance(ids, Tensor) and ids.ndim == 2 and ids.dtype == torch.long and bool((ids == 1).all()):
-            self.sizes.setdefault(ids.shape[1], table.shape[0])
+            self.seen.append((ids.shape[1], table.shape[0]))
 
 
 def _update(subject: ModelSubject, plan: _Plan, kind: Kind | None = None) -> Caller:
@@ -280,26 +300,36 @@ def _update(subject: ModelSubject, plan: _Plan, kind: Kind | None = None) -> Cal
 
 
 def _with_masks(subject: ModelSubject, plan: _Plan, wanted: Kind | None) -> _Plan:
-    """Find the form of every mask: the first with which padding is hidden, or the future."""
+    """Find the form of every mask: the first with which padding is hidden, or the future, or both."""
     masks = [each for each in plan.arguments if each.role == "mask"]
+    if plan.source is None and any(each.side == "either" for each in masks):
+        masks = [each for each in masks if each.side == "either"]  # the others are for a text that is not there
     for of_source in (True, False):
         group = [each for each in masks if plan.of_source(each.name) == of_source]
         said = [each for each in group if each.pads is not None]
-        vague = [each for each in group if each.pads is None]
-        causal = not of_source and (plan.source is not None or wanted == "decoder")
+        vague = [each for each in group if each.pads is None][:1]
+        writes = not of_source and (plan.source is not None or wanted == "decoder")
         if vague and said:
             forms = list(open_forms()) if of_source else list(causal_forms())
-            plan = _first_that(subject, plan, vague[:1], forms, of_source, causal=not of_source)
-        chosen = said or vague[:1]
+            plan = _first_that(subject, plan, vague, forms, () if of_source else (hidden_future,))
+        chosen = said or vague
         if not chosen:
             continue
-        meant = chosen[0].pads
-        forms = list(padding_forms(meant, causal=causal))
-        plan = _first_that(subject, plan, chosen, forms, of_source)
-        if not said and not of_source and not _works(subject, plan, of_source):
-            plan = _first_that(subject, plan, chosen, list(causal_forms()), of_source, causal=True)
+        hides = _Hides(of_source)
+        forms = list(padding_forms(chosen[0].pads, causal=writes))
+        plan = _first_that(subject, plan, chosen, forms, (hides, hidden_future) if writes else (hides,))
+        if not said and not of_source and not hides(subject):
+            plan = _first_that(subject, plan, chosen, list(causal_forms()), (hidden_future,))
     _update(subject, plan)
     return plan
+
+
+@dataclass(frozen=True)
+class _Hides:
+    of_source: bool
+
+    def __call__(self, subject: ModelSubject) -> bool:
+        return hides_padding(subject, of_source=self.of_source)
 
 
 def _first_that(
@@ -307,32 +337,27 @@ def _first_that(
     plan: _Plan,
     arguments: Sequence[Argument],
     forms: Sequence[MaskForm],
-    of_source: bool,
-    *,
-    causal: bool = False,
+    tests: Sequence[Callable[[ModelSubject], bool]],
 ) -> _Plan:
-    """The plan with the first form that does what a mask is for; else the first that runs at all, as its name says."""
+    """The plan with the first form that does all that a mask is for, or most of it; as it is, if a mask may be left out
+    and does nothing."""
     names = [each.name for each in arguments]
-    runs: _Plan | None = None
+    best, most = plan, -1
     for form in forms:
         trial = plan.with_masks(names, form)
         _update(subject, trial)
         try:
-            works = hidden_future(subject) if causal else _works(subject, trial, of_source)
+            done = [test(subject) for test in tests]
         except Exception:  # of the subject's own code: it does not take this form
             continue
-        if works:
-            return trial
-        runs = runs or trial
-    required = any(each.required for each in arguments)
-    if causal and not required:
-        return plan  # the model hides the future by itself, or not at all: that is for the examination to say
-    return runs or plan
-
-
-def _works(subject: ModelSubject, plan: _Plan, of_source: bool) -> bool:
-    _update(subject, plan)
-    return hides_padding(subject, of_source=of_source)
+        if sum(done) > most:
+            best, most = trial, sum(done)
+        if all(done):
+            break
+    idle = most == 0 and all(form.shape in ("causal", "open") for form in forms)
+    best = plan if idle and not any(each.required for each in arguments) else best
+    _update(subject, best)
+    return best
 
 
 def _loss_of(subject: ModelSubject, plan: _Plan, name: str) -> str | None:
@@ -473,6 +498,8 @@ def _pad_of(subject: ModelSubject) -> int | None:
     subject.caller = _padded_by_id(before, 0)
     try:
         return 0 if hides_padding(subject, of_source=before.kind == "encoder_decoder") else None
+    except Exception:  # of the subject's own code, which does not bear a shorter text
+        return None
     finally:
         subject.caller = before
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from glassformer.core.errors import GlassformerError
+from glassformer.core.errors import ConfigError, GlassformerError, did_you_mean
 from glassformer.diagnosis.adapt import subject_of
 from glassformer.diagnosis.crash import crash_of
 from glassformer.diagnosis.model.properties import MODEL_PROPERTIES
@@ -16,6 +16,9 @@ from glassformer.diagnosis.property import chosen, examine
 from glassformer.diagnosis.report import Report
 from glassformer.diagnosis.subject import Kind, ModelSubject
 from glassformer.diagnosis.verdict import Said, Verdict
+
+KINDS: tuple[Kind, ...] = ("decoder", "encoder", "encoder_decoder")
+"""What a whole model can be."""
 
 CRASHES = {"heads_unmerged": "heads"}
 """Crashes that have a name: the property that they are a failure of."""
@@ -64,6 +67,18 @@ def check(
     remarks += [] if subject.exact else [Said(MESSAGES, "float32")]
     verdicts = tuple(_renamed(verdict) for verdict in verdicts)
     return Report(called, Said(MESSAGES, f"kind.{subject.kind}"), verdicts, tuple(remarks))
+
+
+def model_kind(name: str) -> Kind:
+    """Return a kind of whole model.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    found = next((kind for kind in KINDS if kind == name), None)
+    if found is None:
+        raise ConfigError(f"there is no kind of model {name!r}{did_you_mean(name, KINDS)}")
+    return found
 
 
 def _renamed(verdict: Verdict) -> Verdict:

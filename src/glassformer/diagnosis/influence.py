@@ -84,10 +84,10 @@ def _pad_id_hides(subject: ModelSubject) -> bool:
     length = (subject.source_length if of_source else subject.length) - PADS
     if of_source:
         assert one.source is not None
-        short = replace(one, source=one.source[1:, :length], source_keep=None, inputs=one.inputs[1:])
-        return subject.differs(subject.run(short), subject.run(one)[1:]) <= subject.tolerance
-    short = Given(one.inputs[1:, :length])
-    return subject.differs(subject.run(short), subject.run(one)[1:, :length]) <= subject.tolerance
+        short = replace(one, source=one.source[:, :length], source_keep=None)
+        return subject.differs(subject.run(short)[1:], subject.run(one)[1:]) <= subject.tolerance
+    short = Given(one.inputs[:, :length])
+    return subject.differs(subject.run(short)[1:], subject.run(one)[1:, :length]) <= subject.tolerance
 
 
 def influence(subject: ModelSubject, given: Given | None = None) -> Tensor:

@@ -49,7 +49,7 @@ def _argument(name: str, required: bool) -> Argument:
         role = "use_cache"
     elif re.search(r"cache|past|^kvs?$|^state$", low) and "position" not in low:
         role = "cache"
-    elif re.search(r"mask|keep|valid|pad(?!ding_idx)", low) and not low.startswith(("head_mask", "cross_attn_head")):
+    elif re.search(r"mask|keep|valid|pad(?!ding_idx)", low) and not re.search(r"head|logits", low):
         role = "mask"
     elif re.search(r"^labels?$|^lm_labels$", low) or (low in ("targets", "y") and not required):
         role = "labels"

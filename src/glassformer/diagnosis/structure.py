@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import Passed
@@ -28,7 +30,7 @@ def layer_groups(model: nn.Module) -> dict[str, list[str]]:
         members = [
             f"{name}.{key}" if name else key
             for key, child in children.items()
-            if type(child) is kind and len(list(child.children())) > 1 and _has_matrix(child)
+            if type(child) is kind and any(True for _ in child.children()) and _has_matrix(child)
         ]
         if members:
             groups[name] = members
@@ -39,6 +41,24 @@ def blocks_among(model: nn.Module, calls: Sequence[Passed]) -> list[Passed]:
     """Return the calls of layers that read the residual stream and hand it on, in order."""
     members = {member for group in layer_groups(model).values() for member in group}
     return [call for call in calls if call.name in members and hands_on(call)]
+
+
+def chains_among(model: nn.Module, calls: Sequence[Passed]) -> list[Passed]:
+    """Return the calls of layers of which each reads what the one before it handed on: whole layers, not parts."""
+    blocks = blocks_among(model, calls)
+    found = []
+    for members in layer_groups(model).values():
+        own = [call for call in blocks if call.name in members]
+        linked = all(
+            a.result is not None and b.first is not None and torch.equal(a.result, b.first) for a, b in pairwise(own)
+        )
+        if linked and (len(own) > 1 or any(feed_forwards_among(_inside(call, calls)) for call in own)):
+            found += own
+    return found
+
+
+def _inside(call: Passed, calls: Sequence[Passed]) -> list[Passed]:
+    return [each for each in calls if each.name.startswith(f"{call.name}.")]
 
 
 def hands_on(call: Passed) -> bool:

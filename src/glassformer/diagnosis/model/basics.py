@@ -37,8 +37,8 @@ def shapes(subject: ModelSubject) -> Finding:
 
 
 def _extremes(subject: ModelSubject) -> dict[str, Given]:
-    one = subject.draw(2, 1)
-    trials = {"one": one}
+    tangled = subject.kind == "encoder_decoder" and subject.source_length == subject.length
+    trials = {} if tangled else {"one": subject.draw(2, 1)}
     vocab = subject.caller.vocab
     if vocab is None:
         return trials
@@ -83,10 +83,9 @@ def dropout(subject: ModelSubject) -> Finding:
 
 
 def _dropouts(model: nn.Module) -> list[float]:
-    """The shares of the dropouts of a model that are configured."""
-    shares = [float(part.p) for part in model.modules() if isinstance(part, nn.modules.dropout._DropoutNd)]
-    shares += [float(part.dropout) for part in model.modules() if isinstance(part, nn.MultiheadAttention)]
-    return [share for share in shares if share > 0]
+    """The shares of the dropouts of a model that are configured, by the names that such a share goes by."""
+    named = [(name, value) for part in model.modules() for name, value in vars(part).items() if type(value) is float]
+    return [value for name, value in named if name in ("p", "share", "dropout", "dropout_p") and 0 < value < 1]
 
 
 def batch_mates(subject: ModelSubject) -> Finding:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import Passed, record
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
-from glassformer.diagnosis.structure import blocks_among, feed_forwards_among, matrices_of, norms_among
+from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, matrices_of, norms_among
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
 from glassformer.models.transformer import Transformer
@@ -70,13 +70,11 @@ def position_wise(subject: ModelSubject) -> Finding:
 
 
 def _mixes(subject: ModelSubject, call: Passed, x: Tensor, axis: int) -> str | None:
-    torch.manual_seed(0)
     base = _again(call, x)
     middle = x.shape[axis] // 2
     for kind, along, index in (("positions", axis, middle), ("rows", 1 if axis == 0 else 0, 0)):
         other = x.clone()
         other.select(along, index).copy_(other.select(along, index).flip(-1) * 1.7 + 0.3)
-        torch.manual_seed(0)
         out = _again(call, other)
         rest = [i for i in range(x.shape[along]) if i != index]
         still = torch.tensor(rest, device=x.device)
@@ -89,6 +87,8 @@ def _mixes(subject: ModelSubject, call: Passed, x: Tensor, axis: int) -> str | N
 def residual(subject: ModelSubject) -> Finding:
     """With its matrices at zero a layer hands on what came in, as it is or normed."""
     places = _measured(subject)
+    if not places:
+        return skipped("layers.unseen")
     for name, place in places.items():
         if place in ("none", "normed"):
             return failed(f"residual.{place}", where=name, fault=f"residual.{place}")
@@ -100,7 +100,7 @@ def _measured(subject: ModelSubject) -> dict[str, str]:
     """For each layer "pre", "post", "none" (no residual) or "normed" (a residual of what was normed)."""
     found: dict[str, str] = {}
     calls = _calls(subject)
-    for call in blocks_among(subject.model, calls):
+    for call in chains_among(subject.model, calls):
         if call.name not in found:
             found[call.name] = _place(subject, call, calls)
     return found
@@ -149,7 +149,7 @@ def norm(subject: ModelSubject) -> Finding:
 def _stated(model: nn.Module, places: dict[str, str]) -> dict[str, str]:
     """Where each layer's norm is said to be: by our config, or by an attribute such as torch's `norm_first`."""
     if isinstance(model, Transformer):
-        found = {}
+        found: dict[str, str] = {}
         for stack, config in (("encoder", model.config.encoder), ("decoder", model.config.decoder)):
             for number, block in enumerate(config.blocks if config is not None else ()):
                 name = f"{stack}.blocks.{number}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,9 @@ from glassformer.diagnosis.model.findings import failed, passed, reason
 from glassformer.diagnosis.probe import Attended, attentions
 from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
 from glassformer.diagnosis.verdict import Finding, Said
+
+EARLY = 16
+"""Calls of modules among which the sum of words and positions is read."""
 
 
 def writes(subject: ModelSubject) -> Said | None:
@@ -38,8 +42,8 @@ def causality(subject: ModelSubject) -> Finding:
         return passed("causality.seen", length=length)
     trial = with_other(one, other, slice(at, at + 1))
     where = _leak(subject, one, trial, {length: torch.arange(length) < at})
-    fault = next((pattern for pattern in patterns if pattern not in ("causal", "unknown", "strict")), None)
-    known = f"causality.{fault}" if fault in ("late", "transposed", "one_ahead") else None
+    fault = next((pattern for pattern in patterns if pattern not in ("causal", "unknown")), None)
+    known = f"causality.{fault}" if fault in ("late", "transposed", "one_ahead", "strict") else None
     return failed("causality.leak", where=where, fault=known, token=at, gap=worst)
 
 
@@ -130,8 +134,8 @@ def _own_padding(subject: ModelSubject) -> Finding:
     if gap > subject.tolerance:
         where = _leak(subject, one, changed, still)
         return failed("padding.content", where=where, fault=_padding_fault(subject, one, length), gap=gap)
-    short = subject.run(Given(one.inputs[1:, :real]))
-    gap = subject.differs(short, a[1:, :real])
+    short = subject.run(Given(one.inputs[:, :real]))
+    gap = subject.differs(short[1:], a[1:, :real])
     if gap > subject.tolerance:
         return failed("padding.presence", fault=_padding_fault(subject, one, length), gap=gap)
     if subject.kind == "decoder" and subject.caller.pad is None:
@@ -194,10 +198,14 @@ def position(subject: ModelSubject) -> Finding:
     if subject.kind == "encoder_decoder":
         assert same.source is not None
         turned = replace(same, source=same.source.flip(1))
-        gap = subject.differs(subject.run(same), subject.run(turned))
-        if gap <= subject.tolerance:
+        gap = subject.differs(out[:1], subject.run(turned))
+        if gap <= subject.tolerance < subject.differs(out[:1], subject.run(_elsewhere(subject, same))):
             return failed("position.source", fault="position.source", gap=gap)
     return _decoder_order(subject, same)
+
+
+def _elsewhere(subject: ModelSubject, given: Given) -> Given:
+    return with_other_source(given, subject.draw(1, seed=4), slice(None))
 
 
 def _encoder_order(subject: ModelSubject) -> Finding:
@@ -236,19 +244,15 @@ def _twice(subject: ModelSubject) -> Finding | None:
     if words is None or words.result is None:
         return None
     e = words.result  # (B, T, D)
-    reads = next(
-        (c.first for c in calls if _holds_matrix(c) and c.first is not None and c.first.shape == e.shape), None
-    )
-    if reads is None or torch.equal(reads, e):
-        return None
-    for table in _tables(subject.model, e.shape[-1]):
-        if table is words.module.weight or table.shape[0] < subject.length:
-            continue
-        p = table[: subject.length].to(e).expand_as(e)
-        both = torch.stack([e.flatten(), p.flatten()], 1).double()
-        share = torch.linalg.lstsq(both, reads.flatten().double().unsqueeze(1)).solution
-        rest = reads.flatten().double() - (both @ share).squeeze(1)
-        if float(rest.abs().max()) > 1e-6 * float(reads.double().abs().max()):
+    tables = [each for each in _tables(subject.model, e.shape[-1]) if each.shape[0] >= subject.length]
+    pointers = {parameter.data_ptr() for parameter in words.module.parameters()}
+    tables = [each for each in tables if each.data_ptr() not in pointers]
+    read = [call.first for call in calls[:EARLY] if call.first is not None and call.first.shape == e.shape]
+    for x, table in product(read, tables):
+        both = torch.stack([e.flatten(), table[: subject.length].to(e).expand_as(e).flatten()], 1).double()
+        target = x.flatten().double()
+        share = torch.linalg.lstsq(both, target.unsqueeze(1)).solution.squeeze(1)
+        if float((target - both @ share).abs().max()) > 1e-6 * float(target.abs().max()):
             continue
         times = float(share[1])
         if times > 1.5 and abs(times - round(times)) < 1e-3:
@@ -258,11 +262,6 @@ def _twice(subject: ModelSubject) -> Finding | None:
 
 def _is(call: Passed, inputs: Tensor) -> bool:
     return any(each.shape == inputs.shape and torch.equal(each, inputs) for each in call.inputs)
-
-
-def _holds_matrix(call: Passed) -> bool:
-    own = [parameter for parameter in call.module.parameters() if parameter.ndim >= 2]
-    return bool(own) and not isinstance(call.module, nn.Embedding)
 
 
 def _tables(model: nn.Module, width: int) -> list[Tensor]:
@@ -299,7 +298,7 @@ def cross_attention(subject: ModelSubject) -> Finding:
         gap = subject.differs(a, subject.run(moved))
     else:
         assert one.source is not None
-        gap = subject.differs(a[1:], subject.run(Given(one.inputs[1:], source=one.source[1:, :real])))
+        gap = subject.differs(a[1:], subject.run(Given(one.inputs, source=one.source[:, :real]))[1:])
     if gap > subject.tolerance:
         still = {subject.length: torch.ones(subject.length, dtype=torch.bool)}
         still[subject.source_length] = torch.arange(subject.source_length) < real

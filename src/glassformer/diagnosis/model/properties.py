@@ -7,38 +7,50 @@ from glassformer.diagnosis.model.wording import MESSAGES
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.subject import ModelSubject
 
-_ROOT = ("determinism",)
+_ROOT = ("shapes", "determinism")
 _MIXED = (*_ROOT, "position_wise", "heads", "softmax_axis")
 _SEEN = (*_MIXED, "causality", "padding", "position")
 
 MODEL_PROPERTIES: tuple[Property[ModelSubject], ...] = (
     Property("shapes", MESSAGES, basics.shapes),
-    Property("determinism", MESSAGES, basics.determinism),
+    Property("determinism", MESSAGES, basics.determinism, after=("shapes",)),
     Property("position_wise", MESSAGES, layers.position_wise, after=_ROOT),
     Property("heads", MESSAGES, attention.heads, attention.seen_attention, after=(*_ROOT, "position_wise")),
     Property("softmax_axis", MESSAGES, attention.softmax_axis, attention.seen_attention, after=(*_ROOT, "heads")),
     Property("scale", MESSAGES, attention.scale, attention.seen_attention, after=_ROOT),
     Property("own_values", MESSAGES, attention.own_values, attention.seen_attention, after=_ROOT),
-    Property("causality", MESSAGES, order.causality, order.writes, after=_MIXED),
-    Property("padding", MESSAGES, order.padding, order.can_pad, after=_MIXED),
-    Property("position", MESSAGES, order.position, order.knows_order, after=_MIXED),
-    Property("batch_mates", MESSAGES, basics.batch_mates, after=(*_MIXED, "position")),
     Property("cross_attention", MESSAGES, order.cross_attention, order.crosses, after=(*_MIXED, "padding")),
+    Property("causality", MESSAGES, order.causality, order.writes, after=(*_MIXED, "cross_attention")),
+    Property("padding", MESSAGES, order.padding, order.can_pad, after=_MIXED),
+    Property("position", MESSAGES, order.position, order.knows_order, after=(*_MIXED, "cross_attention")),
+    Property("batch_mates", MESSAGES, basics.batch_mates, after=(*_MIXED, "position")),
     Property("cache", MESSAGES, cache.cache, cache.has_cache, after=_SEEN),
-    Property("layers", MESSAGES, layers.layers, layers.has_layers, after=_ROOT),
+    Property("layers", MESSAGES, layers.layers, layers.has_layers, after=(*_ROOT, "cross_attention")),
     Property("residual", MESSAGES, layers.residual, layers.has_layers, after=(*_ROOT, "layers")),
     Property("norm", MESSAGES, layers.norm, layers.has_layers, after=(*_ROOT, "residual")),
-    Property("gradient", MESSAGES, weights.gradient, after=("layers", "own_values", "cross_attention")),
+    Property(
+        "gradient",
+        MESSAGES,
+        weights.gradient,
+        after=("shapes", "layers", "own_values", "cross_attention", "position"),
+    ),
     Property("tied", MESSAGES, weights.tied),
     Property("dropout", MESSAGES, basics.dropout, basics.has_dropout),
     Property("label_shift", MESSAGES, loss.label_shift, loss.has_loss, after=_ROOT),
     Property("loss_padding", MESSAGES, loss.loss_padding, loss.has_loss, after=(*_ROOT, "label_shift")),
-    Property("accumulation", MESSAGES, loss.accumulation, loss.has_loss, after=(*_ROOT, "loss_padding")),
+    Property(
+        "accumulation",
+        MESSAGES,
+        loss.accumulation,
+        loss.has_loss,
+        after=(*_ROOT, "position_wise", "position", "batch_mates", "loss_padding"),
+    ),
     Property("initial_loss", MESSAGES, weights.initial_loss, weights.scores_tokens, after=("shapes",)),
     Property(
         "memorise",
         MESSAGES,
         weights.memorise,
-        after=("shapes", *_SEEN, "residual", "layers", "gradient", "scale", "initial_loss", "cross_attention"),
+        after=(*_SEEN, "residual", "layers", "gradient", "scale", "initial_loss", "cross_attention"),
     ),
 )
+"""By `check`, in this order; `after` names what explains a failure."""

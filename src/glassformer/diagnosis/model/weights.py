@@ -67,7 +67,12 @@ def _learns(module: nn.Module) -> bool:
 def tied(subject: ModelSubject) -> Finding:
     """Where the head's weight equals the embedding's, it is the embedding's."""
     named = [(name, p) for name, p in subject.original.named_parameters() if p.ndim == 2 and p.numel() >= 16]
-    tables = {f"{name}.weight" for name, part in subject.original.named_modules() if isinstance(part, nn.Embedding)}
+    sizes = {subject.caller.vocab, subject.caller.source_vocab}
+    tables = {
+        f"{name}.weight"
+        for name, part in subject.original.named_modules()
+        if isinstance(part, nn.Embedding) and part.num_embeddings in sizes
+    }
     for name, table in named:
         if name not in tables or float(table.detach().std()) == 0.0:
             continue
@@ -124,10 +129,7 @@ def _fresh(model: nn.Module) -> bool:
 
 def memorise(subject: ModelSubject) -> Finding:
     """A copy of the model learns one small batch by heart."""
-    model = copy.deepcopy(subject.original).float().train()
-    for part in model.modules():
-        if isinstance(part, (nn.Dropout, nn.MultiheadAttention)):
-            part.eval()
+    model = copy.deepcopy(subject.original).float().eval()  # without dropout
     given = subject.fitted(subject.draw(4, min(subject.length, 8)), model)
     learned = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(learned, lr=3e-3 if sum(p.numel() for p in learned) < 2_000_000 else 1e-3)
@@ -145,7 +147,7 @@ def memorise(subject: ModelSubject) -> Finding:
         optimizer.zero_grad()
         if not value.requires_grad:
             return failed("memorise.stuck", first=first, loss=loss, steps=step)
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         optimizer.step()
     if loss <= BOUND * first:
         return passed("memorise.seen", first=first, loss=loss, steps=STEPS)
