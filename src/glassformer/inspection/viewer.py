@@ -190,10 +190,13 @@ def _decision(labels: Mapping[str, float], language: str) -> str:
 
 
 def _sections(inspection: Inspection, language: str) -> list[str]:
+    attention = section(word("attention", language), _controls(language), word("attention_hint", language))
+    if not inspection.sizes:  # a model of the user's own says nothing of its stream
+        return [attention]
     overall = {f"{size.part}.blocks.{size.layer}": size.overall for size in inspection.sizes}
     norms = picture(svg(bars(overall, title=word("norms_sample", language), x_label=word("norms_axis", language))))
     return [
-        section(word("attention", language), _controls(language), word("attention_hint", language)),
+        attention,
         section(word("norms", language), f'{norms}<div id="sizes"></div>', word("sizes_hint", language)),
     ]
 
