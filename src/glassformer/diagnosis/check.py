@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import torch
 from torch import nn
 
 from glassformer.core.errors import ConfigError, GlassformerError, did_you_mean
@@ -14,7 +15,7 @@ from glassformer.diagnosis.model.properties import MODEL_PROPERTIES
 from glassformer.diagnosis.model.wording import MESSAGES
 from glassformer.diagnosis.property import chosen, examine
 from glassformer.diagnosis.report import Report
-from glassformer.diagnosis.subject import Kind, ModelSubject
+from glassformer.diagnosis.subject import Kind, ModelSubject, copy_of
 from glassformer.diagnosis.verdict import Said, Verdict
 
 KINDS: tuple[Kind, ...] = ("decoder", "encoder", "encoder_decoder")
@@ -51,22 +52,25 @@ def check(
     """
     properties = chosen(MODEL_PROPERTIES, only)
     called = name if name is not None else type(model).__name__
-    if isinstance(model, ModelSubject):
-        subject = model
-    else:
-        try:
-            subject = subject_of(model, kind)
-        except GlassformerError:
-            raise
-        except Exception as error:  # of the subject's own code: it runs on nothing
-            finding = crash_of(error, [model])
-            key = CRASHES.get(finding.fault or "", "shapes")
-            return Report(called, Said(MESSAGES, "kind.unknown"), (Verdict(key, finding, MESSAGES),))
-    verdicts = examine(subject, properties, seed=seed, advanced=advanced)
+    with torch.random.fork_rng():
+        if isinstance(model, ModelSubject):
+            subject = model
+        else:
+            copied = copy_of(model)
+            try:
+                subject = subject_of(copied, kind)
+            except GlassformerError:
+                raise
+            except Exception as error:  # of the subject's own code: it runs on nothing
+                finding = crash_of(error, [copied])
+                key = CRASHES.get(finding.fault or "", "shapes")
+                return Report(called, Said(MESSAGES, "kind.unknown"), (Verdict(key, finding, MESSAGES),))
+        subject.seed = seed
+        verdicts = examine(subject, properties, seed=seed, advanced=advanced)
     remarks = [Said(MESSAGES, key, values) for key, values in subject.caller.remarks]
     remarks += [] if subject.exact else [Said(MESSAGES, "float32")]
-    verdicts = tuple(_renamed(verdict) for verdict in verdicts)
-    return Report(called, Said(MESSAGES, f"kind.{subject.kind}"), verdicts, tuple(remarks))
+    named = tuple(_renamed(verdict) for verdict in verdicts)
+    return Report(called, Said(MESSAGES, f"kind.{subject.kind}"), named, tuple(remarks))
 
 
 def model_kind(name: str) -> Kind:

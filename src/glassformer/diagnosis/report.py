@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -93,21 +94,45 @@ class Report:
         yield MESSAGES.say("sum_bad", language, failed=len(self.failures), asked=asked, name=first)
 
     def _lines_of(self, each: Verdict, language: str, width: int) -> Iterator[str]:
-        status = MESSAGES.say(each.status, language)
-        name = each.name(language)
-        yield from _wrapped(f"{status:<6}", f"{name}: {each.seen(language)}" if not each.failed else name, width)
+        name, seen = each.name(language), each.seen(language)
+        status = _padded(MESSAGES.say(each.status, language), STATUS_WIDTH)
+        yield from _wrapped(status, name if each.failed or not seen else f"{name}: {seen}", width)
         if not each.failed:
             return
-        said = {"seen": each.seen(language), "at": each.finding.where}
+        said = {"seen": seen, "at": each.finding.where}
         if each.follows is None:
             said |= {"why": each.why(language), "look": each.look(language)}
         for what, text in said.items():
             if text:
-                yield from _wrapped(f"         {MESSAGES.say(what, language)}: ", text, width)
+                label = _padded(MESSAGES.say(what, language), LABEL_WIDTH)
+                yield from _wrapped(" " * STATUS_WIDTH + label, text, width)
         if each.follows is not None:
             cause = next(other.name(language) for other in self.verdicts if other.key == each.follows)
-            yield f"         {MESSAGES.say('follows', language, name=cause)}"
+            yield from _wrapped(" " * STATUS_WIDTH, MESSAGES.say("follows", language, name=cause), width)
 
 
-def _wrapped(head: str, text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * 12, break_on_hyphens=False)
+STATUS_WIDTH, LABEL_WIDTH = 8, 6
+"""Columns of the first words of a line."""
+
+
+def _columns(text: str) -> int:
+    """How wide a text is in a terminal, where a Chinese character takes two columns."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * max(1, width - _columns(text))
+
+
+def _wrapped(head: str, text: str, width: int) -> Iterator[str]:
+    """Lines of a text behind a head; Chinese breaks anywhere, other words only between themselves."""
+    indent, line, room = " " * _columns(head), head, width - _columns(head)
+    used = 0
+    for word in re.findall(r"[\u2e80-\uffef]|[^\s\u2e80-\uffef]+|\s+", text):
+        wide = _columns(word)
+        if used and used + wide > room:
+            yield line.rstrip()
+            line, used = indent, 0
+        if used or not word.isspace():
+            line, used = line + word, used + wide
+    yield line.rstrip()

@@ -100,8 +100,10 @@ class ModelSubject:
         self.caller = caller
         self.length = length
         self.source_length = length - gap
-        self.original = _copied(model).eval()
-        self.model = _copied(model).eval()
+        self.seed = 0
+        """Of the texts that are made up."""
+        self.original = copy_of(model).eval()
+        self.model = copy_of(model).eval()
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._liven()
         self.exact = self._double()
@@ -151,7 +153,7 @@ class ModelSubject:
             length: Number of tokens, T; None = the usual one.
             seed: Equal seeds give equal texts.
         """
-        generator = torch.Generator().manual_seed(1000 + seed)
+        generator = torch.Generator().manual_seed(1000 * (1 + self.seed) + seed)
         inputs = self._content(self.caller.vocab, rows, length or self.length, generator)
         if self.kind != "encoder_decoder":
             return Given(inputs)
@@ -211,13 +213,19 @@ def quietly(model: nn.Module, seed: int = 0) -> Iterator[None]:
 
 def start_chance(seed: int, model: nn.Module) -> None:
     """Set the generator that a model uses; those of every accelerator only if it is on one, as that takes its time."""
-    if all(parameter.device.type == "cpu" for parameter in model.parameters()):
+    first = next(model.parameters(), None)
+    if first is None or first.device.type == "cpu":
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
 
 
-def _copied(model: nn.Module) -> nn.Module:
+def copy_of(model: nn.Module) -> nn.Module:
+    """Return a copy to experiment on.
+
+    Raises:
+        GlassformerError: It holds something that cannot be copied.
+    """
     try:
         return copy.deepcopy(model)
     except Exception as error:  # whatever a module holds that cannot be copied

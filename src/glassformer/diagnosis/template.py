@@ -87,7 +87,12 @@ def subject_from(file: Path) -> ModelSubject:
     Raises:
         ConfigError: The file cannot be imported, or lacks something.
     """
-    call = load_user_code(f"{file}:call").value
+    try:
+        call = load_user_code(f"{file}:call").value
+    except ConfigError as error:
+        if "has no 'call'" not in str(error):
+            raise
+        raise ConfigError(f"{file} is no template; name what is to be examined in it: {file}:NAME") from error
     told: dict[str, Any] = dict(vars(call).get("__wrapped__", call).__globals__)
     for name in ("make", "KIND"):
         if name not in told:

@@ -8,8 +8,8 @@ from typing import Any
 from torch import nn
 
 from glassformer.core.errors import ConfigError
-from glassformer.diagnosis.adapt import looks_up_tokens
 from glassformer.diagnosis.parts.making import required_of, thing_of
+from glassformer.diagnosis.plan import looks_up_tokens
 from glassformer.diagnosis.structure import layer_groups
 from glassformer.models.transformer import Transformer
 
@@ -42,8 +42,6 @@ def module_of(value: Any, name: str) -> nn.Module | None:
     try:
         made = value()
     except Exception as error:  # of the user's own code
-        if not is_class:
-            return None
         raise ConfigError(f"{name}() cannot be made: {type(error).__name__}: {error}") from error
     return made if isinstance(made, nn.Module) else None
 
