@@ -19,6 +19,7 @@ from glassformer.checkpoint.tensors import read_metadata
 from glassformer.core.errors import CheckpointError, GlassformerError, UnsupportedError
 from glassformer.families.family import Family
 from glassformer.families.registry import family_of, preset
+from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
 from glassformer.text.build import byte_tokenizer
 from glassformer.text.foreign import Role, load_tokenizer
@@ -185,7 +186,13 @@ def load_transformer(
     folder = _folder(name, download=download)
     if is_foreign(folder):
         return ForeignFolder.open(folder).load(device=device, dtype=dtype)
-    return load_model(folder, device=device).to(dtype=dtype)
+    model = load_model(folder, device=device).to(dtype=dtype)
+    if isinstance(model, OwnTransformer):
+        raise UnsupportedError(
+            f"{folder} holds a model of your own, {model.code.name} of {model.code.file.name}: what it is made of is "
+            "not known here; inspect, generate, translate, score and eval work with it"
+        )
+    return model
 
 
 def is_foreign(folder: Path) -> bool:

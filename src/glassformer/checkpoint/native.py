@@ -12,6 +12,7 @@ from glassformer.checkpoint.tensors import read_tensors, save_tensors
 from glassformer.checkpoint.weights import load_weights, weights_of
 from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import CheckpointError, ConfigError
+from glassformer.models.own import OwnTransformer, own_from
 from glassformer.models.transformer import Transformer
 
 MODEL_FILE = "model.safetensors"
@@ -26,7 +27,12 @@ def save_model(model: Transformer, path: Path) -> None:
         CheckpointError: The disk is full or the folder cannot be written.
     """
     config = model.config.model_dump_json()
-    save_tensors(path, weights_of(model), {"format": FORMAT, "config": config, "checksum": _checksum(config)})
+    metadata = {"format": FORMAT, "config": config, "checksum": _checksum(config)}
+    if isinstance(model, OwnTransformer):
+        code = model.code
+        told = {"file": code.file.name, "name": code.name, "checksum": code.checksum(), "arguments": code.arguments}
+        metadata["own"] = json.dumps({**told, "vocab_size": model.config.output_stack.input.vocab_size})
+    save_tensors(path, weights_of(model), metadata)
 
 
 def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer:
@@ -45,6 +51,10 @@ def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer
             f"the config in {file} is not the one it was saved with, and in any model but their own weights answer "
             "noise: copy the file anew (who knows better takes the checksum out of its metadata)"
         )
+    if "own" in metadata:
+        own = own_from(file.parent, json.loads(metadata["own"])).to(device)
+        load_weights(own, tensors, str(file))
+        return own.eval()
     try:
         config = TransformerConfig.parse(json.loads(metadata["config"]))
     except (ConfigError, KeyError, json.JSONDecodeError) as error:

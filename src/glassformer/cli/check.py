@@ -80,6 +80,11 @@ def check(
         raise typer.BadParameter(
             "name a model, or FILE.py:NAME; --list says what is examined, --exercise what to write"
         )
+    elif template is not None and kind is not None and _is_part(kind):
+        from glassformer.diagnosis.parts.template import write_part_template
+
+        name = write_part_template(template, model, kind)
+        typer.echo(f"{template}: fill it in, then run  glassformer check {quoted(f'{template}:{name}')} --as {kind}")
     elif template is not None:
         from glassformer.diagnosis.template import write_template
 
@@ -94,6 +99,12 @@ def check(
                 typer.echo(line)
         if not report.ok:
             raise typer.Exit(1)
+
+
+def _is_part(kind: str) -> bool:
+    from glassformer.diagnosis.check import KINDS
+
+    return kind not in KINDS
 
 
 def _examine(

@@ -82,6 +82,15 @@ def train(
             show_default=False,
         ),
     ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="FILE.py:CLASS",
+            help="Train an encoder-decoder that you wrote in place of the recipe's own model.",
+            show_default=False,
+        ),
+    ] = None,
     list_recipes: Annotated[bool, typer.Option("--list", help="List the recipes and end.")] = False,
     device: TrainDevice = None,
     threads: TrainThreads = None,
@@ -100,7 +109,7 @@ def train(
             typer.echo(line)
         return
     if resume is not None:
-        if sets or any(given is not None for given in (recipe, out, precision, start, language)):
+        if sets or any(given is not None for given in (recipe, out, precision, start, own, language)):
             raise typer.BadParameter(
                 "--resume takes the run's own recipe and settings; give nothing with it but --device and --threads"
             )
@@ -114,7 +123,11 @@ def train(
             f"{recipe} is a file but no .yaml recipe; "
             f"to learn a text: glassformer train language_model --set {quoted(f'task.text={recipe}')}"
         )
-    _said_next(_train(recipe, edits, out, start))
+    if own is not None and start is not None:
+        raise typer.BadParameter(
+            "--from goes on with a model of glassformer and --model trains yours; give one of them"
+        )
+    _said_next(_train(recipe, edits, out, start, own))
 
 
 def _edits(
@@ -124,7 +137,7 @@ def _edits(
     return [*(sets or []), *(f"training.{key}={value}" for key, value in options.items() if value is not None)]
 
 
-def _train(name: str, edits: list[str], out: Path | None, start: str | None = None) -> Run:
+def _train(name: str, edits: list[str], out: Path | None, start: str | None = None, own: str | None = None) -> Run:
     from glassformer.cli.display import display
 
     with display() as shown:
@@ -132,7 +145,11 @@ def _train(name: str, edits: list[str], out: Path | None, start: str | None = No
         from glassformer.training.run import claimed
         from glassformer.training.run import train as train_recipe
 
-        if start is None:
+        if own is not None:
+            from glassformer.training.recipe import own_recipe
+
+            recipe = own_recipe(name, own, edits)
+        elif start is None:
             recipe = load_recipe(name, edits)
         else:
             from glassformer.training.start import started_from

@@ -115,7 +115,7 @@ def _search(
             memory = encode_sources(model, [sources[sentence.index] for sentence in sentences])
     capacity = max(len(sentence.context) + sentence.limit for sentence in sentences)
     # In a stack that is not causal a new token changes what all earlier ones see: nothing of them can be kept.
-    cached = config.use_cache and model.config.output_stack.causal
+    cached = config.use_cache and model.can_cache
     cache = model.new_cache(len(sentences), capacity) if cached else None
 
     width = 1  # rows a sentence; those of one sentence are adjacent

@@ -181,7 +181,7 @@ def _steps(
     capacity = max(len(row.context) for row in rows) + config.max_new_tokens
     capacity = capacity if model.max_positions is None else min(capacity, model.max_positions)
     # In a stack that is not causal a new token changes what all earlier ones see: nothing of them can be kept.
-    cached = config.use_cache and model.config.output_stack.causal
+    cached = config.use_cache and model.can_cache
     cache = model.new_cache(len(rows), capacity) if cached else None
 
     for step in count(1):

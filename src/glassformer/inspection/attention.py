@@ -10,7 +10,9 @@ from torch import Tensor
 
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.core.tape import Tape
+from glassformer.inspection.own import own_attention
 from glassformer.models.inference import inference
+from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 
@@ -56,6 +58,8 @@ def attention_weights(
         ConfigError: The pattern matches no weights.
         DataError: More than one sample, no such head, or more memory than `limit_bytes`.
     """
+    if isinstance(model, OwnTransformer):
+        return own_attention(model, tokens, sources, pattern)
     rows = _one_sample(tokens, "tokens", model.device)
     source = None if sources is None else _one_sample(sources, "sources", model.device)
     sites = _weight_sites(model, pattern)

@@ -11,13 +11,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.core.config import HeadConfig
-from glassformer.core.errors import DataError
+from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.inspection.attention import COPIES, check_labels, mib
 from glassformer.inspection.layer_norms import RESIDUAL, layer_norms, rms
 from glassformer.inspection.long import CHUNK_NUMBERS, rows_of
 from glassformer.inspection.roles import HeadRole, head_roles
+from glassformer.inspection.own import own_attention
 from glassformer.models.inference import inference
+from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 
@@ -202,6 +204,8 @@ def inspect_sample(
     for ids, axis in ((sources, axes["encoder"]), (tokens, labels), (tokens, axes["written"])):
         if ids is not None:
             _check_text(ids, axis)
+    if isinstance(model, OwnTransformer):
+        return Inspection(tuple(_own_layers(model, tokens, sources, axes, layers, heads)), ())
     sites = list(_chosen(model, layers, heads, axes))
     large = max(site.bytes_at_work for site in sites) > LARGE_BYTES
     _check_size(sites, limit_bytes, large=large)
@@ -330,6 +334,35 @@ def _known(model: Transformer, axes: dict[str, Axis]) -> Iterator[_Site]:
         rows = axes["written"] if part == "cross" else columns
         n_heads, number = attention.config.n_heads, max(4, attention.output.weight.element_size())
         yield _Site(site.name, part, int(layer), tuple(range(n_heads)), n_heads, number, rows, columns)
+
+
+def _own_layers(
+    model: OwnTransformer,
+    tokens: Sequence[int],
+    sources: Sequence[int] | None,
+    axes: dict[str, Axis],
+    layers: Sequence[int] | None,
+    heads: Sequence[int] | None,
+) -> Iterator[LayerAttention]:
+    """What a user's model lets be seen, in the order in which it computes it."""
+    found = own_attention(model, tokens, sources)
+    if not found:
+        raise UnsupportedError(
+            f"{model.code.name} shows no attention: none of its modules returns weights (B, H, T, S) beside its output,"
+            " and none is a torch.nn.MultiheadAttention; let your attention return (output, weights)"
+        )
+    for name, weights in found.items():
+        stack, _, layer, *_ = name.split(".")
+        part: Part = "cross" if "cross_attention" in name else "encoder" if stack == "encoder" else "decoder"
+        if layers is not None and int(layer) not in layers:
+            continue
+        chosen = tuple(range(len(weights))) if heads is None else tuple(sorted(set(heads)))
+        if chosen and not 0 <= min(chosen) <= max(chosen) < len(weights):
+            raise DataError(f"heads {list(chosen)} are not all in 0..{len(weights) - 1}, the heads of {name}")
+        columns = axes["decoder" if part == "decoder" else "encoder"]
+        rows = axes["written"] if part == "cross" else columns
+        kept = rows.averaged(columns.summed(weights[list(chosen)], 2), 1)
+        yield LayerAttention(part, int(layer), chosen, kept, rows.labels, columns.labels)
 
 
 def _check_size(sites: Sequence[_Site], limit_bytes: int, *, large: bool) -> None:

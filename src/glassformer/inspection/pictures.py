@@ -44,6 +44,8 @@ def write_pictures(
         written.append(folder / f"{layer.part}-layer-{layer.layer:02}.png")
         missing |= dict.fromkeys(save_png(figure, written[-1]))
         advanced(len(written), len(inspection.attention) + 1)
+    if not inspection.sizes:  # a model of the user's own says nothing of its stream
+        return written, list(missing)
     overall = {f"{size.part}.blocks.{size.layer}": size.overall for size in inspection.sizes}
     figure = bars(overall, title=word("norms_sample", language), x_label=word("norms_axis", language))
     written.append(folder / "norms.png")

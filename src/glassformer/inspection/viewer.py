@@ -265,12 +265,11 @@ def _decision(labels: Mapping[str, float], language: str) -> str:
 
 
 def _sections(inspection: Inspection, language: str) -> list[str]:
-    overall = {f"{size.part}.blocks.{size.layer}": size.overall for size in inspection.sizes}
-    norms = picture(svg(bars(overall, title=word("norms_sample", language), x_label=word("norms_axis", language))))
-    shown = (
-        ("attention", _controls(language), "attention_hint"),
-        ("norms", f'{norms}<div id="sizes"></div>', "sizes_hint"),
-    )
+    shown = [("attention", _controls(language), "attention_hint")]
+    if inspection.sizes:  # a model of the user's own says nothing of its stream
+        overall = {f"{size.part}.blocks.{size.layer}": size.overall for size in inspection.sizes}
+        norms = picture(svg(bars(overall, title=word("norms_sample", language), x_label=word("norms_axis", language))))
+        shown.append(("norms", f'{norms}<div id="sizes"></div>', "sizes_hint"))
     return [
         section(word(name, language), body, word(hint, language)).replace("<section>", f'<section id="{name}">', 1)
         for name, body, hint in shown

@@ -70,6 +70,11 @@ class Transformer(nn.Module):
         return self.config.output_stack.input.positions.max_positions
 
     @property
+    def can_cache(self) -> bool:
+        """Whether what was read stays as it is when more is read, so that keys and values can be kept."""
+        return self.config.output_stack.causal
+
+    @property
     def device(self) -> torch.device:
         """Where the parameters are."""
         return self.output_stack.input.embedding.weight.device

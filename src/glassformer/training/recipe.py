@@ -15,6 +15,7 @@ from glassformer.core.errors import ConfigError, did_you_mean
 from glassformer.core.settings import Config
 from glassformer.families.registry import preset
 from glassformer.models.arguments import ModelArguments
+from glassformer.models.own import CODE_FOLDER, OwnCode, own_code
 from glassformer.tasks.registry import parse_task
 from glassformer.tasks.task import Task
 from glassformer.training.config import TrainingConfig
@@ -36,6 +37,7 @@ class Recipe:
         settings: The three sections as nested text, from which the recipe can be made again.
         start: The checkpoint that the weights and the vocabulary are taken from; None = new ones.
         missing: What has to be named before it can be trained, in words; None = nothing.
+        own: The model that a user wrote; None = one of this library, as `model` says.
     """
 
     task: Task
@@ -44,6 +46,7 @@ class Recipe:
     settings: Mapping[str, Any]
     start: str | None = None
     missing: str | None = None
+    own: OwnCode | None = None
 
 
 def recipe_names() -> list[str]:
@@ -79,11 +82,38 @@ def load_recipe(name: str | Path, edits: Sequence[str] = ()) -> Recipe:
         content = _shipped(text)
     settings = parse_yaml(content, text)
     settings.pop("resolved", None)
-    start, needs = settings.pop("from", None), settings.pop(NEEDS, None) or {}
+    start, needs, own = settings.pop("from", None), settings.pop(NEEDS, None) or {}, settings.pop("own", None)
     if not isinstance(needs, Mapping):
         raise ConfigError(f"{NEEDS} is {needs!r} in {text}; it holds settings, and what each of them is to name")
     recipe = make_recipe(settings, edits)
-    return replace(recipe, start=start, missing=_missing(text, needs, recipe, edits))
+    recipe = replace(recipe, start=start, missing=_missing(text, needs, recipe, edits))
+    if own is None:
+        return recipe
+    return replace(recipe, own=own_code(str(Path(text).parent / CODE_FOLDER / own), _sizes(recipe)))
+
+
+def own_recipe(name: str | Path, model: str, edits: Sequence[str] = ()) -> Recipe:
+    """Return a recipe whose model is one that a user wrote; its own model is left aside.
+
+    Args:
+        name: The recipe: what to learn and how.
+        model: FILE.py:CLASS, an encoder-decoder; see `OwnTransformer`.
+        edits: What the user set besides; of the model only what the class's constructor takes.
+
+    Raises:
+        ConfigError: There is no such class, or a setting does not fit it.
+    """
+    own = [edit for edit in edits if edit.strip().startswith("model.")]
+    recipe = load_recipe(name, [edit for edit in edits if edit not in own])
+    settings = {"task": recipe.settings["task"], "training": recipe.settings["training"], "model": {}}
+    changed = make_recipe(settings, own)
+    return replace(changed, missing=recipe.missing, own=own_code(model, _sizes(changed)))
+
+
+def _sizes(recipe: Recipe) -> dict[str, Any]:
+    """What was said of the model, as numbers."""
+    said = recipe.model.model_dump()
+    return {name: said[name] for name in recipe.settings["model"]}
 
 
 def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recipe:
@@ -144,6 +174,9 @@ def to_yaml(recipe: Recipe, resolved: Config) -> str:
     }
     if recipe.start is not None:
         content = {"from": recipe.start, **content}
+    if recipe.own is not None:
+        del content["resolved"]  # it stands in for what only the user's code knows
+        content = {"own": f"{recipe.own.file.name}:{recipe.own.name}", **content}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
 
 

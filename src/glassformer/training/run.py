@@ -79,9 +79,11 @@ def _begin(folder: Path, recipe: Recipe, callbacks: Sequence[Callback]) -> Run:
         raise ConfigError(recipe.missing)
     start = begun(recipe)
     data = recipe.task.build(kind_for(recipe), None if start is None else start.tokenizer)
-    with _trainer(recipe.training, resolve(recipe.model, data), data, start) as trainer:
+    with _trainer(recipe.training, recipe, data, start) as trainer:
         # All that can be refused was refused: a folder is made only for a run that begins.
         ensure_writable(folder)
+        if recipe.own is not None:
+            recipe.own.copied(folder)
         write_text(folder / CONFIG_FILE, to_yaml(recipe, trainer.model.config))
         data.tokenizer.save(folder / TOKENIZER_FILE)
         return _go_on(folder, recipe, trainer, callbacks)
@@ -121,7 +123,7 @@ def resume(
         }
     )
     start = begun(recipe) if not any(state_folder.glob("*.safetensors")) else None
-    with _trainer(settings, resolve(recipe.model, data), data, start) as trainer:
+    with _trainer(settings, recipe, data, start) as trainer:
         restore_state(trainer, state_folder)
         return _go_on(folder, recipe, trainer, callbacks)
 
@@ -287,13 +289,13 @@ def _data_again(folder: Path, recipe: Recipe) -> TaskData:
 
 @contextmanager
 def _trainer(
-    settings: TrainingConfig, config: TransformerConfig, data: TaskData, start: Loaded | None = None
+    settings: TrainingConfig, recipe: Recipe, data: TaskData, start: Loaded | None = None
 ) -> Iterator[Trainer]:
     """A trainer before its first update; threads and random state are put back when it is done with.
 
     Args:
         settings: How it is trained.
-        config: The architecture.
+        recipe: Whose model is trained.
         data: What is learned.
         start: The checkpoint that is gone on from.
 
@@ -306,9 +308,15 @@ def _trainer(
             f"training.select_by is {settings.select_by}, but this task has only {choices} to choose from"
         )
     device = choose_device(settings.device)
+    config = resolve(recipe.model, data) if recipe.own is None else None
     with _threads(settings.threads), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
-        model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed))
+        if recipe.own is not None:
+            model: Transformer = recipe.own.make(data.tokenizer.vocab_size)
+            settings = settings.model_copy(update={"norms_every": None})  # its layers are not known here
+        else:
+            assert config is not None, "resolved above"
+            model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed))
         said = None
         if start is not None:
             new = take_over(model, start)

@@ -219,7 +219,7 @@ def _hides(subject: AttentionSubject) -> Finding:
     if max(usual, strong) > EXACT_ZERO:
         fault = "mask_weak" if found is not None or strong > 2 * usual else "mask_leaks"
         return SAYS.bad(fault, leak=f"{max(usual, strong):.2g}")
-    return SAYS.good("mask_good", meaning=subject.form.meaning, shape=subject.form.shape)
+    return SAYS.good("mask_good", meaning=subject.form.meaning, shape=subject.form.size)
 
 
 EXACT_ZERO = 1e-6

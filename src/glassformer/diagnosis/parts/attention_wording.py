@@ -4,6 +4,27 @@ from __future__ import annotations
 
 from glassformer.core.wording import Catalogue
 
+MEANINGS = {
+    "keep": {"en": "True = may be seen", "zh": "True 表示可以看"},
+    "hide": {"en": "True = hidden", "zh": "True 表示遮住"},
+    "additive": {"en": "added, 0 or -inf", "zh": "相加，0 或 -inf"},
+    "keep_number": {"en": "1 = may be seen", "zh": "1 表示可以看"},
+    "hide_number": {"en": "1 = hidden", "zh": "1 表示遮住"},
+}
+"""What the numbers of a mask say, as it was found out."""
+
+
+def for_each_meaning(key: str, english: str, chinese: str) -> dict[str, dict[str, str]]:
+    """Return a message once for each meaning of a mask, which stands at its `{meaning}`."""
+    return {
+        f"{key}.{name}": {
+            "en": english.replace("{meaning}", said["en"]),
+            "zh": chinese.replace("{meaning}", said["zh"]),
+        }
+        for name, said in MEANINGS.items()
+    }
+
+
 EQUATION_WHY = {
     "en": "a fresh model may still learn with it, but what it learns is not attention",
     "zh": "模型也许仍能训练，但学到的不是注意力",
@@ -187,10 +208,11 @@ WORDS = Catalogue(
             "en": "the mask belongs between the scores and the softmax, with -inf for what is hidden",
             "zh": "掩码应在分数之后、softmax 之前，把被掩蔽处填成 -inf",
         },
-        "mask_good": {
-            "en": "hidden keys change nothing; the mask is understood as {meaning}, shape {shape}",
-            "zh": "被掩蔽的键不影响结果；掩码含义为 {meaning}，形状为 {shape}",
-        },
+        **for_each_meaning(
+            "mask_good",
+            "hidden keys change nothing; the mask: {meaning}, {shape}",
+            "被掩蔽的键不影响结果；掩码：{meaning}，{shape}",
+        ),
         "mask_after": {
             "en": "the mask comes after the softmax: rows do not sum to one",
             "zh": "掩码用在 softmax 之后：每行之和不为一",
@@ -485,10 +507,11 @@ WORDS = Catalogue(
             "en": "the shape of the mask beside the scores (B, H, T, S)",
             "zh": "掩码相对于分数 (B, H, T, S) 的形状",
         },
-        "padding_good": {
-            "en": "padding changes nothing; {name} is understood as {meaning}",
-            "zh": "填充内容不影响结果；{name} 的含义为 {meaning}",
-        },
+        **for_each_meaning(
+            "padding_good",
+            "padding changes nothing; {name}: {meaning}, {shape}",
+            "填充内容不影响结果；{name}：{meaning}，{shape}",
+        ),
         "heads_weights.name": {
             "en": "the weights come back one matrix a head",
             "zh": "返回每个头的权重矩阵",

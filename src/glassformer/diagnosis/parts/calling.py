@@ -21,6 +21,16 @@ Meaning = Literal["keep", "hide", "additive", "keep_number", "hide_number"]
 MEANINGS: tuple[Meaning, ...] = ("keep", "hide", "additive", "keep_number", "hide_number")
 
 
+SHAPES = {
+    "full": "(B, 1, T, S)",
+    "rows": "(B, T, S)",
+    "square": "(T, S)",
+    "heads": "(B H, T, S)",
+    "keys": "(B, S)",
+    "keys4": "(B, 1, 1, S)",
+}
+
+
 @dataclass(frozen=True)
 class MaskForm:
     """How a part wants to be told what each query may see.
@@ -39,6 +49,11 @@ class MaskForm:
     def of(self, visible: Tensor) -> Tensor:
         """Return the mask of what is visible, a bool tensor (B, T, S)."""
         return said_as(self.meaning, self._shaped(visible))
+
+    @property
+    def size(self) -> str:
+        """What the shape is called where shapes are written."""
+        return SHAPES[self.shape]
 
     def _shaped(self, visible: Tensor) -> Tensor:
         if self.shape == "square":
@@ -131,8 +146,9 @@ class Says:
         self.words = words
 
     def good(self, key: str, **values: Any) -> Finding:
-        """Return that it holds."""
-        return Finding("pass", Said(self.words, key, values))
+        """Return that it holds; where a mask was given, its meaning has words of its own."""
+        meaning = values.get("meaning")
+        return Finding("pass", Said(self.words, key if meaning is None else f"{key}.{meaning}", values))
 
     def bad(self, fault: str, where: str = "", **values: Any) -> Finding:
         """Return that it does not; `fault` names its words, and the fault for those who read JSON."""

@@ -237,7 +237,7 @@ def _padding(subject: SequenceSubject) -> Finding:
     change = (subject(x, memory, visible=visible, real=real) - subject(other, memory, visible=visible, real=real)).abs()
     if float(change[real].max()) > MOVED:
         return SAYS.bad("padding_seen", name=way.name, wrong=1)
-    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.shape)
+    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.size)
 
 
 def _needs_causal(subject: SequenceSubject) -> bool:
@@ -335,7 +335,7 @@ def _memory_padding(subject: SequenceSubject) -> Finding:
     wrong = padding_badness(lambda other: subject(x, other, memory_real=real), memory, real, own=False)
     if wrong:
         return SAYS.bad("memory_padding_seen", name=way.name, wrong=int(wrong))
-    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.shape)
+    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.size)
 
 
 def _curved(subject: SequenceSubject) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from glassformer.core.wording import Catalogue
 from glassformer.diagnosis.parts.attention_wording import WORDS as ATTENTION
+from glassformer.diagnosis.parts.attention_wording import for_each_meaning
 
 WORDS = Catalogue(
     {
@@ -151,10 +152,6 @@ WORDS = Catalogue(
             "en": "padding given through {name} still changes real positions, or hides them ({wrong} places)",
             "zh": "通过 {name} 给出的填充仍影响真实位置，或遮住了它们（{wrong} 处）",
         },
-        "padding_good": {
-            "en": "padding changes nothing; {name} is understood as {meaning}, shape {shape}",
-            "zh": "填充内容不影响结果；{name} 的含义为 {meaning}，形状为 {shape}",
-        },
         "layer_learns.name": {"en": "every matrix gets a gradient", "zh": "每个矩阵都有梯度"},
         "layer_learns.why": {"en": "what gets none never learns", "zh": "没有梯度的参数永远学不到东西"},
         "layer_learns.look": {"en": "a matrix that is made and not used", "zh": "建立了却没有使用的矩阵"},
@@ -167,10 +164,11 @@ WORDS = Catalogue(
             "en": "the causal mask of self-attention: rows are queries, torch.tril",
             "zh": "自注意力的因果掩码：行是查询，torch.tril",
         },
-        "causal_good": {
-            "en": "given through {name}, understood as {meaning}",
-            "zh": "通过 {name} 给出，含义为 {meaning}",
-        },
+        **for_each_meaning(
+            "causal_good",
+            "given through {name}: {meaning}",
+            "通过 {name} 给出：{meaning}",
+        ),
         "causal_own": {"en": "it hides the future by itself", "zh": "它自带因果掩码"},
         "future_seen": {
             "en": "with a causal mask through {name}, position {query} still depends on position {other}",

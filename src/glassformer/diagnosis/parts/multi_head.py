@@ -133,7 +133,7 @@ def _hides(subject: SequenceSubject) -> Finding:
     if bool((seen & ~moved).any()):
         query, other = (seen & ~moved).nonzero()[0].tolist()
         return SAYS.bad("mask_closes", query=query, other=other)
-    return SAYS.good("mask_good", meaning=subject.pairs.form.meaning, shape=subject.pairs.form.shape)
+    return SAYS.good("mask_good", meaning=subject.pairs.form.meaning, shape=subject.pairs.form.size)
 
 
 def _rows_masked(subject: SequenceSubject) -> Finding:
@@ -148,7 +148,9 @@ def _rows_masked(subject: SequenceSubject) -> Finding:
     change = (subject(x, real=real) - subject(other, real=real)).abs()[real].max()
     if float(change) > MOVED:
         return SAYS.bad("mask_rows", change=f"{float(change):.2g}")
-    return SAYS.good("padding_good", name=subject.padding.name, meaning=subject.padding.form.meaning)
+    return SAYS.good(
+        "padding_good", name=subject.padding.name, meaning=subject.padding.form.meaning, shape=subject.padding.form.size
+    )
 
 
 def _returned(subject: SequenceSubject) -> Finding:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from glassformer.core.wording import Catalogue
 from glassformer.diagnosis.parts.attention_wording import WORDS as ATTENTION
+from glassformer.diagnosis.parts.attention_wording import for_each_meaning
 
 WORDS = Catalogue(
     {
         **ATTENTION,
+        **for_each_meaning("mask_right", "{rule}; {meaning}", "{rule}；{meaning}"),
         "mask_run.name": {
             "en": "it runs",
             "zh": "能运行",
@@ -489,10 +491,6 @@ WORDS = Catalogue(
         "mask_shape": {
             "en": "shape {got} is no mask ({rule}) for {n} tokens",
             "zh": "形状 {got} 不是 {n} 个词元的掩码（{rule}）",
-        },
-        "mask_right": {
-            "en": "{rule}, understood as {meaning}",
-            "zh": "{rule}，含义为 {meaning}",
         },
         "causal_no_self": {
             "en": "a token does not see itself: the diagonal is hidden",
