@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.core.config import PatternConfig
+from glassformer.core.attention_config import PatternConfig
 from glassformer.core.errors import ConfigError, DataError
 from glassformer.inspection.attention import attention_weights
 from glassformer.inspection.inspect import Axis, inspect_sample

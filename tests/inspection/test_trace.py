@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer
-from glassformer.core.config import RotaryConfig, TransformConfig, TransformerConfig
+from glassformer.core.config import TransformConfig, TransformerConfig
 from glassformer.core.errors import DataError, UnsupportedError
+from glassformer.core.position_config import RotaryConfig
 from glassformer.core.tape import Tape
 from glassformer.families.registry import PRESETS
 from glassformer.inspection.trace import Trace, trace

@@ -16,8 +16,8 @@ from glassformer.core.tape import Tape
 from glassformer.inspection.attention import COPIES, check_labels, mib
 from glassformer.inspection.layer_norms import RESIDUAL, layer_norms, rms
 from glassformer.inspection.long import CHUNK_NUMBERS, rows_of
-from glassformer.inspection.roles import HeadRole, head_roles
 from glassformer.inspection.own import own_attention
+from glassformer.inspection.roles import HeadRole, head_roles
 from glassformer.models.inference import inference
 from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer

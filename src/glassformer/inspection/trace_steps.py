@@ -10,15 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from glassformer.core.config import (
-    AlibiConfig,
-    AttentionConfig,
-    FeedForwardConfig,
-    InputConfig,
-    LinearScaling,
-    Llama3Scaling,
-    PositionConfig,
-)
+from glassformer.core.attention_config import AttentionConfig
+from glassformer.core.config import FeedForwardConfig, InputConfig
+from glassformer.core.position_config import AlibiConfig, LinearScaling, Llama3Scaling, PositionConfig
 from glassformer.core.tape import Tape
 from glassformer.kernels.linear import feature
 from glassformer.kernels.reference import attention_scores, bent_scores
