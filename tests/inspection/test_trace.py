@@ -113,7 +113,7 @@ def test_every_letter_has_the_size_that_the_config_gives_it(config):
 
 
 @given(config=configs())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_every_site_of_the_blocks_shown_is_a_step_with_the_tapes_value(config):
     """But for those that say the same again: what a stack hands out behind its last norm or block."""
     model = Transformer(config).eval()
