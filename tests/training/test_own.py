@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -88,14 +89,23 @@ def mine(tmp_path: Path) -> str:
     return f"{tmp_path / 'mine.py'}:Mine"
 
 
-@pytest.fixture
-def run(mine: str, tmp_path: Path) -> Path:
-    return train(own_recipe("reverse", mine, [*SMALL, "model.d_model=24"]), tmp_path / "run").folder
-
-
-def test_a_run_keeps_the_code_and_is_loaded_with_it(run: Path, mine: str) -> None:
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "layers_of_mine.py").write_text(LAYERS, encoding="utf-8")
+    (folder / "mine.py").write_text(MODEL, encoding="utf-8")
+    run = train(own_recipe("reverse", f"{folder / 'mine.py'}:Mine", [*SMALL, "model.d_model=24"]), folder / "run")
     for file in ("mine.py", "layers_of_mine.py"):
-        (Path(mine.rpartition(":")[0]).parent / file).unlink()  # the run needs them no more
+        (folder / file).unlink()  # the run needs them no more
+    return run.folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def test_a_run_keeps_the_code_and_is_loaded_with_it(run: Path) -> None:
     loaded = load(run)
     assert isinstance(loaded.model, OwnTransformer)
     assert loaded.model.config.output_stack.input.d_model == 24
