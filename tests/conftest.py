@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +31,14 @@ def tiny_arguments(**arguments: Any) -> ModelArguments:
     attention = AttentionArguments(**arguments.pop("attention", {}))
     small = {"kind": "decoder", "d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "dropout": 0.0, "init": LIVELY}
     return ModelArguments(**(small | arguments), attention=attention)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is noted for the user who runs the tests is noted elsewhere; programs that a test starts inherit it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import yaml
 
 from glassformer.checkpoint.loading import load, load_transformer
 from glassformer.core.errors import CheckpointError, ConfigError, DataError, UnsupportedError
+from glassformer.core.trust import CONSENT
 from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.score import score
 from glassformer.generation.text import beam_texts, generate_texts, source_ids
@@ -173,9 +174,16 @@ def test_a_model_that_shows_nothing_says_so(mine: str, tmp_path: Path) -> None:
         inspect_sample(model, [1, 5], Axis.single("ab"), sources=[5, 2], source_labels=Axis.single("xy"))
 
 
-def test_code_that_was_changed_afterwards_is_not_taken(run: Path) -> None:
-    file = run / "code" / "layers_of_mine.py"
-    file.write_text(file.read_text(encoding="utf-8") + "\n# another\n", encoding="utf-8")
+def test_code_that_was_changed_afterwards_is_not_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And if the user trusts it, the weights are still not its own."""
+    file, ran = run / "code" / "layers_of_mine.py", run / "ran"
+    changed = f"\nimport pathlib\npathlib.Path({str(ran)!r}).touch()\n"
+    file.write_text(file.read_text(encoding="utf-8") + changed, encoding="utf-8")
+    for opened in (load, evaluate_run, resume):
+        with pytest.raises(CheckpointError, match="not trained here"):
+            opened(run)
+    assert not ran.exists()
+    monkeypatch.setenv(CONSENT, "1")
     with pytest.raises(CheckpointError, match="is not the code"):
         load(run)
 

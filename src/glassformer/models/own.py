@@ -17,6 +17,7 @@ from glassformer.core.call import Memory
 from glassformer.core.errors import CheckpointError, ConfigError, DataError, UnsupportedError
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
+from glassformer.core.trust import ensure_trusted, remember_code
 from glassformer.core.user_code import UserCode, load_user_code
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.loss import cross_entropy
@@ -74,6 +75,7 @@ class OwnCode:
         kept.mkdir(parents=True, exist_ok=True)
         for file in (code.file, *code.neighbours):
             shutil.copyfile(file, kept / file.name)
+        remember_code(kept)
         return OwnCode(kept / self.file.name, self.name, self.arguments)
 
     def checksum(self) -> str:
@@ -221,11 +223,13 @@ def own_from(folder: Path, told: Mapping[str, Any]) -> OwnTransformer:
         told: What was saved with the weights: class, file, checksum, arguments and the size of the vocabulary.
 
     Raises:
-        CheckpointError: The code is gone, or it is not what was trained.
+        CheckpointError: The code is gone, it is not what was trained, or it was trained elsewhere and is not trusted.
     """
-    code = OwnCode(folder / CODE_FOLDER / str(told["file"]), str(told["name"]), dict(told["arguments"]))
+    kept = folder / CODE_FOLDER
+    code = OwnCode(kept / Path(str(told["file"])).name, str(told["name"]), dict(told["arguments"]))
     if not code.file.is_file():
         raise CheckpointError(f"{folder} lacks {code.file}, the code of its model; copy it from where it was trained")
+    ensure_trusted(kept)
     if code.checksum() != told["checksum"]:
         raise CheckpointError(f"{code.file.parent} is not the code that {folder} was trained with; put that back")
     return code.make(int(told["vocab_size"]))

@@ -13,6 +13,7 @@ import yaml
 
 from glassformer.core.errors import ConfigError, did_you_mean
 from glassformer.core.settings import Config
+from glassformer.core.trust import ensure_trusted
 from glassformer.families.registry import preset
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.own import CODE_FOLDER, OwnCode, own_code
@@ -89,7 +90,9 @@ def load_recipe(name: str | Path, edits: Sequence[str] = ()) -> Recipe:
     recipe = replace(recipe, start=start, missing=_missing(text, needs, recipe, edits))
     if own is None:
         return recipe
-    return replace(recipe, own=own_code(str(Path(text).parent / CODE_FOLDER / own), _sizes(recipe)))
+    code = Path(text).parent / CODE_FOLDER
+    ensure_trusted(code)
+    return replace(recipe, own=own_code(str(code / Path(str(own)).name), _sizes(recipe)))
 
 
 def own_recipe(name: str | Path, model: str, edits: Sequence[str] = ()) -> Recipe:
