@@ -368,6 +368,15 @@ class OpenSource(KeepSeq2Seq):
         return self.generator(x)
 
 
+class OpenTarget(KeepSeq2Seq):
+    """The target's padding is not hidden; on the right nobody sees it."""
+
+    def forward(
+        self, source: Tensor, target: Tensor, source_keep: Tensor | None = None, target_keep: Tensor | None = None
+    ) -> Tensor:
+        return super().forward(source, target, source_keep)
+
+
 class UnplacedSource(KeepSeq2Seq):
     def __init__(self) -> None:
         super().__init__()
@@ -451,6 +460,7 @@ FAULTY: dict[str, tuple[str, Callable[[], nn.Module]]] = {
     "padding_added_as_ones": ("padding", lambda: Encoder(partial(EncoderLayer, AddedPadding))),
     "padding_declared_only": ("padding", DeclaredPad),
     "source_padding_open": ("padding", OpenSource),
+    "target_padding_open": ("padding", OpenTarget),
     "cross_mask_missing": ("cross_attention", crossing("no_mask")),
     "cross_mask_missing_given": ("cross_attention", crossing("no_mask", Seq2Seq)),
     "cross_deaf": ("cross_attention", crossing("deaf")),

@@ -101,9 +101,9 @@ def padding(subject: ModelSubject) -> Finding:
         found = _source_padding(subject)
         if found is not None:
             return found
-    if caller.takes_keep and caller.kind != "encoder_decoder":
-        return _own_padding(subject)
-    return passed("padding.seen")
+    if not caller.takes_keep:
+        return passed("padding.seen")
+    return _left_padding(subject) if caller.kind == "encoder_decoder" else _own_padding(subject)
 
 
 def _source_padding(subject: ModelSubject) -> Finding | None:
@@ -138,16 +138,23 @@ def _own_padding(subject: ModelSubject) -> Finding:
     gap = subject.differs(short[1:], a[1:, :real])
     if gap > subject.tolerance:
         return failed("padding.presence", fault=_padding_fault(subject, one, length), gap=gap)
-    if subject.kind == "decoder" and subject.caller.pad is None:
-        one, changed = padded(subject, of_source=False, left=True)
-        a, b = subject.run(one)[:, PADS:], subject.run(changed)[:, PADS:]
-        if not bool(a.isfinite().all()):
-            return passed("padding.no_left")
-        gap = subject.differs(a, b)
-        if gap > subject.tolerance:
-            where = _leak(subject, one, changed, {length: torch.arange(length) >= PADS})
-            return failed("padding.left", where=where, fault=_padding_fault(subject, one, length), gap=gap)
-    return passed("padding.seen")
+    return _left_padding(subject) if subject.kind == "decoder" else passed("padding.seen")
+
+
+def _left_padding(subject: ModelSubject) -> Finding:
+    """What causality does not hide anyway: padding in front of the tokens."""
+    length = subject.length
+    if subject.caller.pad is not None:
+        return passed("padding.seen")
+    one, changed = padded(subject, of_source=False, left=True)
+    a, b = subject.run(one)[:, PADS:], subject.run(changed)[:, PADS:]
+    if not bool(a.isfinite().all()):
+        return passed("padding.no_left")
+    gap = subject.differs(a, b)
+    if gap <= subject.tolerance:
+        return passed("padding.seen")
+    where = _leak(subject, one, changed, {length: torch.arange(length) >= PADS})
+    return failed("padding.left", where=where, fault=_padding_fault(subject, one, length), gap=gap)
 
 
 def _padding_fault(subject: ModelSubject, given: Given, length: int) -> str | None:
