@@ -21,6 +21,7 @@ from glassformer.inspection.inspect import Axis, inspect_sample
 from glassformer.models.own import OwnTransformer, own_code
 from glassformer.training.recipe import own_recipe
 from glassformer.training.run import evaluate_run, resume, train
+from glassformer.training.start import started_from
 
 from .tiny import assert_same_end, interrupt_after, needs_posix
 
@@ -191,6 +192,8 @@ def test_code_that_was_changed_afterwards_is_not_run(run: Path, monkeypatch: pyt
 def test_what_needs_to_know_the_architecture_refuses(run: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"a model of your own, Mine of mine\.py"):
         load_transformer(run)
+    with pytest.raises(UnsupportedError, match="what it is made of is not known here"):
+        started_from("reverse", str(run))
 
 
 @pytest.mark.parametrize(
