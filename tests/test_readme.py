@@ -18,7 +18,7 @@ README = ROOT / "README.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 VERBS = {"demo", "train", "generate", "eval", "score", "summary", "sites", "translate", "predict", "inspect"}
-VERBS |= {"convert", "verify", "embed"}
+VERBS |= {"convert", "verify", "embed", "trace", "check"}
 TINY = ("training.max_steps=2", "model.d_model=16", "model.n_heads=2", "model.n_layers=1")
 OF_TASK = {
     "language_model": ("task.context=32",),
