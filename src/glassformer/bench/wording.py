@@ -22,8 +22,8 @@ WORDS = Catalogue(
         },
         "steps": {"en": "{steps} updates, {seeds} seeds", "zh": "{steps} 次更新，{seeds} 个种子"},
         "directions": {
-            "en": "What was reported, declared before anything was measured",
-            "zh": "文献中的结论（在测量之前写下）",
+            "en": "What was reported, written down before these runs",
+            "zh": "文献中的结论（在这些训练之前写下）",
         },
         "expected": {"en": "expected", "zh": "预期"},
         "difference": {"en": "difference, paired by seed", "zh": "差值（按种子配对）"},
