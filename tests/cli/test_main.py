@@ -24,6 +24,7 @@ VERBS = (
     "generate",
     "score",
     "inspect",
+    "check",
     "embed",
     "convert",
     "verify",
