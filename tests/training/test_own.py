@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from glassformer.inspection.inspect import Axis, inspect_sample
 from glassformer.models.own import OwnTransformer, own_code
 from glassformer.training.recipe import own_recipe
 from glassformer.training.run import evaluate_run, resume, train
+from glassformer.training.start import started_from
 
 from .tiny import assert_same_end, interrupt_after, needs_posix
 
@@ -88,14 +90,23 @@ def mine(tmp_path: Path) -> str:
     return f"{tmp_path / 'mine.py'}:Mine"
 
 
-@pytest.fixture
-def run(mine: str, tmp_path: Path) -> Path:
-    return train(own_recipe("reverse", mine, [*SMALL, "model.d_model=24"]), tmp_path / "run").folder
-
-
-def test_a_run_keeps_the_code_and_is_loaded_with_it(run: Path, mine: str) -> None:
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "layers_of_mine.py").write_text(LAYERS, encoding="utf-8")
+    (folder / "mine.py").write_text(MODEL, encoding="utf-8")
+    run = train(own_recipe("reverse", f"{folder / 'mine.py'}:Mine", [*SMALL, "model.d_model=24"]), folder / "run")
     for file in ("mine.py", "layers_of_mine.py"):
-        (Path(mine.rpartition(":")[0]).parent / file).unlink()  # the run needs them no more
+        (folder / file).unlink()  # the run needs them no more
+    return run.folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def test_a_run_keeps_the_code_and_is_loaded_with_it(run: Path) -> None:
     loaded = load(run)
     assert isinstance(loaded.model, OwnTransformer)
     assert loaded.model.config.output_stack.input.d_model == 24
@@ -173,6 +184,8 @@ def test_code_that_was_changed_afterwards_is_not_taken(run: Path) -> None:
 def test_what_needs_to_know_the_architecture_refuses(run: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"a model of your own, Mine of mine\.py"):
         load_transformer(run)
+    with pytest.raises(UnsupportedError, match="what it is made of is not known here"):
+        started_from("reverse", str(run))
 
 
 @pytest.mark.parametrize(

@@ -187,12 +187,21 @@ def load_transformer(
     if is_foreign(folder):
         return ForeignFolder.open(folder).load(device=device, dtype=dtype)
     model = load_model(folder, device=device).to(dtype=dtype)
+    refuse_own(model, str(folder))
+    return model
+
+
+def refuse_own(model: Transformer, source: str) -> None:
+    """Make sure that a model's architecture is known.
+
+    Raises:
+        UnsupportedError: It is a user's own.
+    """
     if isinstance(model, OwnTransformer):
         raise UnsupportedError(
-            f"{folder} holds a model of your own, {model.code.name} of {model.code.file.name}: what it is made of is "
+            f"{source} holds a model of your own, {model.code.name} of {model.code.file.name}: what it is made of is "
             "not known here; inspect, generate, translate, score and eval work with it"
         )
-    return model
 
 
 def is_foreign(folder: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from glassformer.checkpoint.loading import Loaded, load, load_transformer
+from glassformer.checkpoint.loading import Loaded, load, refuse_own
 from glassformer.checkpoint.weights import aliases, weights_of
 from glassformer.core.config import HeadConfig, TransformConfig
 from glassformer.core.errors import ConfigError
@@ -59,7 +59,9 @@ def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Re
         if key in VOCABULARY:
             raise ConfigError(f"{key} cannot be set together with --from: the vocabulary is that of {source}")
     folder = Path(source)
-    arguments = _for_texts(Brief.of(load_transformer(source).config).arguments)
+    theirs = load(source).model
+    refuse_own(theirs, source)
+    arguments = _for_texts(Brief.of(theirs.config).arguments)
     settings = {
         "task": recipe.settings["task"],
         "training": recipe.settings["training"],

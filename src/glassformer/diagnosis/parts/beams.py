@@ -109,15 +109,19 @@ def _text(tokens: Any) -> Text:
 def _model(seed: int, *, ends: float = 0.0) -> Model:
     """A distribution that depends on the whole prefix, without the begin token among what may follow."""
 
+    known: dict[Text, Tensor] = {}
+
     def log_probs(prefixes: Any) -> Tensor:
         rows = []
         for prefix in prefixes.tolist() if isinstance(prefixes, Tensor) else prefixes:
-            ids = [int(token) for token in prefix]
-            state = torch.Generator().manual_seed(seed + sum((token + 1) * 7**place for place, token in enumerate(ids)))
-            scores = 1.5 * torch.randn(V, generator=state)
-            scores[END] += ends
-            scores[BEGIN] = -torch.inf
-            rows.append(scores.log_softmax(0))
+            ids = tuple(int(token) for token in prefix)
+            if ids not in known:
+                number = sum((token + 1) * 7**place for place, token in enumerate(ids))
+                scores = 1.5 * torch.randn(V, generator=torch.Generator().manual_seed(seed + number))
+                scores[END] += ends
+                scores[BEGIN] = -torch.inf
+                known[ids] = scores.log_softmax(0)
+            rows.append(known[ids])
         return torch.stack(rows)
 
     return log_probs

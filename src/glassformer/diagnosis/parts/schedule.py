@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +35,7 @@ class ScheduleSubject:
         sizes: What it was given, by role.
         expect: "paper", or the word for its fall.
         error: Why no call worked; None = one did.
+        asked: Rates that are known already, by how many were asked for.
     """
 
     thing: Thing
@@ -43,13 +44,19 @@ class ScheduleSubject:
     sizes: dict[str, Any] | None = None
     expect: str | None = None
     error: Exception | None = None
+    asked: dict[int, list[float]] = field(default_factory=dict)
 
     def modules(self) -> Sequence[nn.Module]:
         """Return nothing: a schedule is no module."""
         return []
 
     def rates(self, most: int = MOST) -> list[float]:
-        """Return the rate of each update, from the first, up to where the schedule ends."""
+        """Return the rate of each update, from the first, up to where the schedule ends; asked once for all."""
+        if most not in self.asked:
+            self.asked[most] = self._rates(most)
+        return self.asked[most]
+
+    def _rates(self, most: int) -> list[float]:
         if self.scheduler is not None:
             return used_rates(self.scheduler, most)
         assert self.rate is not None, "one of the two"
