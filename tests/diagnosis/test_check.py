@@ -52,13 +52,13 @@ def healthy(make: Callable[[], nn.Module], seed: int, only: list[str] | None = N
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_check_passes_what_is_written_well(name: str) -> None:
-    healthy(WRITTEN[name], 0)
+    healthy(WRITTEN[name], 0, None if name in ("gpt", "encoder", "keep_seq2seq") else QUICK)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("name", TORCH)
 def test_check_passes_the_stacks_of_torch(name: str) -> None:
-    healthy(TORCH[name], 0)
+    healthy(TORCH[name], 0, QUICK)
 
 
 @pytest.mark.parametrize("name", slow_but(FIRST, ["paper-base", "t5-tiny", "llama-tiny"]))
