@@ -25,6 +25,7 @@ VERBS = (
     "score",
     "inspect",
     "trace",
+    "check",
     "embed",
     "convert",
     "verify",

@@ -95,8 +95,9 @@ class Report:
 
     def _lines_of(self, each: Verdict, language: str, width: int) -> Iterator[str]:
         name, seen = each.name(language), each.seen(language)
+        held = MESSAGES.say("line", language, name=name, seen=seen)
         status = _padded(MESSAGES.say(each.status, language), STATUS_WIDTH)
-        yield from _wrapped(status, name if each.failed or not seen else f"{name}: {seen}", width)
+        yield from _wrapped(status, name if each.failed or not seen else held, width)
         if not each.failed:
             return
         said = {"seen": seen, "at": each.finding.where}

@@ -10,6 +10,7 @@ MESSAGES = Catalogue(
         "fail": {"en": "FAIL", "zh": "不通过"},
         "error": {"en": "CRASH", "zh": "崩溃"},
         "not_applicable": {"en": "n/a", "zh": "不适用"},
+        "line": {"en": "{name}: {seen}", "zh": "{name}：{seen}"},
         "seen": {"en": "seen", "zh": "现象"},
         "why": {"en": "why", "zh": "后果"},
         "look": {"en": "look", "zh": "查看"},
