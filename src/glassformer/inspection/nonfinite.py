@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ class Finding:
         largest_finite_input: Size of the largest finite number that the module was given; None where no
             module is named or nothing floating was given.
         bad: True where the tensor is not finite. *Shape:* that of the tensor.
+        sizes: Of what each module was given until then, the largest: two runs that differ in them drew other numbers.
     """
 
     site: str
@@ -40,6 +41,7 @@ class Finding:
     index: tuple[int, ...]
     largest_finite_input: float | None = None
     bad: Tensor = field(default_factory=lambda: torch.ones(()), repr=False, compare=False)
+    sizes: tuple[float | None, ...] = field(default=(), repr=False)
 
     @property
     def row(self) -> int | None:
@@ -104,9 +106,10 @@ def first_non_finite(model: nn.Module, run: Callable[[], Tensor]) -> Finding | N
     finally:
         for handle in handles:
             handle.remove()
-    if watch.found or watch.spoilt:
-        return watch.found or watch.spoilt
-    return None if is_finite(result) else _finding("result", "result", result)
+    found = watch.found or watch.spoilt
+    if found is None and not is_finite(result):
+        found = _finding("result", "result", result)
+    return None if found is None else replace(found, sizes=tuple(watch.sizes))
 
 
 class _Watch:
@@ -116,6 +119,7 @@ class _Watch:
         self.found: Finding | None = None
         self.spoilt: Finding | None = None
         self.given: dict[nn.Module, tuple[bool, float | None]] = {}
+        self.sizes: list[float | None] = []
 
     def before(self, module: nn.Module, arguments: Any, named: Any) -> None:
         """Judge the input while it is what it is: a module may overwrite it."""
@@ -123,6 +127,7 @@ class _Watch:
             tensors = list(tensors_in((arguments, named)))
             sizes = [size for tensor in tensors if (size := largest_finite(tensor)) is not None]
             self.given[module] = all(map(_is_clean, tensors)), max(sizes, default=None)
+            self.sizes.append(self.given[module][1])
 
     def after(self, path: str, module: nn.Module, arguments: Any, output: Any) -> None:
         if self.found is not None or module not in self.given:

@@ -49,7 +49,7 @@ def describe_bad_parameters(
         return None
     name, parameter = bad[0], model.get_parameter(bad[0])
     place = first_true(~torch.isfinite(parameter.detach()))
-    said = said_of(float(parameter[place]), parameter.dtype, place, tuple(parameter.shape))
+    said = said_of(float(parameter.detach()[place]), parameter.dtype, place, tuple(parameter.shape))
     owner = model.get_submodule(name.rpartition(".")[0])
     if isinstance(owner, Embedding | nn.Embedding) and len(parameter) == tokenizer.vocab_size:
         said += f", the vector of the token {tokenizer.label(place[0])!r}"

@@ -116,7 +116,7 @@ class Failure:
             lines.append(describe_weight(self.model, self.optimizer, self.made, found))
             before.restore()
             again = first_non_finite(self.model, lambda batch=batch: self.forward(batch))  # type: ignore[misc]
-            if repr(again) != repr(found):  # NaN differs from itself, its name does not
+            if again is None or (again.site, again.index, again.sizes) != (found.site, found.index, found.sizes):
                 lines.append(NOT_REPEATABLE)
             return _joined(lines)
         return None
@@ -131,7 +131,7 @@ class Failure:
                 f"{self._headline(None)}\nBackward pass. Every gradient is finite, but their norm is not; the "
                 f"largest is {sizes[name]:.4g}, of {name}"
             )
-        concerned = _names(bad, len(gradients))
+        concerned = _names(bad, len(gradients), "")
         self.random.restore()
         total, lines = 0.0, list[str]()
         for number, batch in enumerate(self.window):
@@ -149,7 +149,8 @@ class Failure:
             found = first_bad_gradient(self.model, run)
             total += float(losses[0].detach())
             if found is not None:
-                lines = [self._headline(number), f"Backward pass. {found.describe()}", concerned]
+                lines = [self._headline(number), f"Backward pass. {found.describe()}"]
+                lines.append(_names(bad, len(gradients), _site_of(found)))
                 spot = None if found.bad is None else find_spot(_site_of(found), found.bad, rows_of(batch))
                 lines.append(say_spot(spot, batch, self.tokenizer))
                 lines.append(self._already(batch, before))
@@ -264,6 +265,8 @@ def _joined(lines: Sequence[str | None]) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _names(bad: Sequence[str], n_all: int) -> str:
+def _names(bad: Sequence[str], n_all: int, site: str) -> str:
+    """How many parameters have a bad gradient, and the first two: those of `site`, or the last in the model."""
+    first = sorted(bad[::-1], key=lambda name: not name.startswith(site))
     more = f" and {len(bad) - 2} more" if len(bad) > 2 else ""
-    return f"Not finite are the gradients of {len(bad)} of {n_all} parameters: {', '.join(bad[-2:][::-1])}{more}"
+    return f"Not finite are the gradients of {len(bad)} of {n_all} parameters: {', '.join(first[:2])}{more}"
