@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.families.registry import preset
-from glassformer.inspection.nonfinite import first_bad_gradient, first_non_finite
+from glassformer.inspection.nonfinite import first_non_finite
 from glassformer.models.transformer import Transformer
 
 TOKENS = torch.tensor([[1, 2, 3, 4, 5]])
@@ -196,33 +196,3 @@ def test_hooks_are_removed_when_the_run_fails():
     with pytest.raises(RuntimeError, match="broken batch"):
         first_non_finite(model, run)
     assert hooks(model) == 0
-
-
-class RootBetween(nn.Module):
-    """The root of 0 has an infinite slope; times 0 it is NaN."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second, self.third = nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.third((self.second(self.first(x)) * 0.0).sqrt())
-
-
-def test_bad_gradient_nearest_to_the_loss_is_named():
-    model = RootBetween()
-    loss = model(torch.ones(2, 3)).sum()
-    assert bool(torch.isfinite(loss))
-    loss.backward()
-    assert all(bool(parameter.grad.isnan().all()) for parameter in model.first.parameters())
-    finding = first_bad_gradient(model)
-    assert finding is not None
-    assert (finding.site, finding.kind) == ("second.bias", "gradient")
-    assert "second.bias" in finding.describe()
-
-
-def test_finite_and_missing_gradients_have_no_finding():
-    model = tiny()
-    assert first_bad_gradient(model) is None
-    model(TOKENS).sum().backward()
-    assert first_bad_gradient(model) is None

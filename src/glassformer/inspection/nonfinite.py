@@ -1,17 +1,17 @@
-"""Where a NaN or an infinity came from."""
+"""Where a forward pass first made a NaN or an infinity."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-Kind = Literal["parameter", "input", "output", "result", "gradient"]
+Kind = Literal["parameter", "input", "output", "result"]
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,16 @@ class Finding:
     Attributes:
         site: Path of the module or parameter, such as "decoder.blocks.1.feed_forward.output".
         kind: "output" of a module whose input was finite; "parameter" that spoilt such an output; "input"
-            that was spoilt before the first module saw it; "result", when every module's output is finite and
-            the loss is not; or "gradient" of a parameter.
+            that was spoilt before the first module saw it; or "result", when every module's output is finite and
+            the loss is not.
         value: The first bad value: nan, inf or -inf.
         dtype: Type of the bad tensor.
         shape: Its shape.
         index: Where the first bad value stands in it.
         largest_finite_input: Size of the largest finite number that the module was given; None where no
             module is named or nothing floating was given.
+        bad: True where the tensor is not finite. *Shape:* that of the tensor.
+        sizes: Of what each module was given until then, the largest: two runs that differ in them drew other numbers.
     """
 
     site: str
@@ -38,6 +40,8 @@ class Finding:
     shape: tuple[int, ...]
     index: tuple[int, ...]
     largest_finite_input: float | None = None
+    bad: Tensor = field(default_factory=lambda: torch.ones(()), repr=False, compare=False)
+    sizes: tuple[float | None, ...] = field(default=(), repr=False)
 
     @property
     def row(self) -> int | None:
@@ -51,16 +55,9 @@ class Finding:
 
     def describe(self) -> str:
         """Return two sentences for a person."""
-        dtype = str(self.dtype).removeprefix("torch.")
-        where = f" at {list(self.index)} of shape {list(self.shape)}" if self.shape else ""
-        bad = f"{self.value} in {dtype}{where}"
+        bad = said_of(self.value, self.dtype, self.index, self.shape)
         if self.kind == "parameter":
             return f"The parameter {self.site} is not finite: {bad}. All that is made with it is spoilt."
-        if self.kind == "gradient":
-            return (
-                f"The gradient of {self.site} is not finite: {bad}. No parameter nearer to the loss has "
-                "one like it, so the backward pass went wrong in it or between it and the loss."
-            )
         if self.kind == "result":
             return f"The result is not finite: {bad}. Every module's output is; it went wrong after the last."
         if self.kind == "input":
@@ -71,8 +68,14 @@ class Finding:
         given = self.largest_finite_input
         size = "" if given is None else f", at most {given:g} in size"
         overflow = self.dtype == torch.float16 and math.isinf(self.value)
-        way_out = "; float16 ends at 65504, bfloat16 and float32 go on" if overflow else ""
+        way_out = "; bfloat16 and float32 go on beyond that" if overflow else ""
         return f"The output of {self.site} is the first that is not finite: {bad}. Its input is finite{size}{way_out}."
+
+
+def said_of(value: float, dtype: torch.dtype, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Return what a bad number is, in words: with its type, the largest number of that, and its place."""
+    where = f" at {list(index)} of shape {list(shape)}" if shape else ""
+    return f"{value} in {str(dtype).removeprefix('torch.')} (which ends at {torch.finfo(dtype).max:.5g}){where}"
 
 
 def first_non_finite(model: nn.Module, run: Callable[[], Tensor]) -> Finding | None:
@@ -103,28 +106,10 @@ def first_non_finite(model: nn.Module, run: Callable[[], Tensor]) -> Finding | N
     finally:
         for handle in handles:
             handle.remove()
-    if watch.found or watch.spoilt:
-        return watch.found or watch.spoilt
-    return None if _is_finite(result) else _finding("result", "result", result)
-
-
-def first_bad_gradient(model: nn.Module) -> Finding | None:
-    """Return where the backward pass first made a gradient that is not finite; None if all are.
-
-    A bad gradient spoils that of every parameter EARLIER in the forward pass, so all of them say little and
-    the last one stands next to the cause: in it, or in something without parameters between it and the loss.
-    The order in which the model registers its parameters is taken for that of the forward pass; a table that
-    is used at both ends (tied to the head) counts where it is registered, so it is named only if nothing
-    between its two uses is spoilt.
-
-    Args:
-        model: Any module, after `backward` and before an optimizer or a clipping has touched the gradients:
-            clipping by a total norm that is not finite spoils them all.
-    """
-    for name, parameter in reversed(list(model.named_parameters())):
-        if parameter.grad is not None and not _is_finite(parameter.grad):
-            return _finding(name, "gradient", parameter.grad)
-    return None
+    found = watch.found or watch.spoilt
+    if found is None and not is_finite(result):
+        found = _finding("result", "result", result)
+    return None if found is None else replace(found, sizes=tuple(watch.sizes))
 
 
 class _Watch:
@@ -134,19 +119,21 @@ class _Watch:
         self.found: Finding | None = None
         self.spoilt: Finding | None = None
         self.given: dict[nn.Module, tuple[bool, float | None]] = {}
+        self.sizes: list[float | None] = []
 
     def before(self, module: nn.Module, arguments: Any, named: Any) -> None:
         """Judge the input while it is what it is: a module may overwrite it."""
         if self.found is None:
-            tensors = list(_tensors((arguments, named)))
-            sizes = [size for tensor in tensors if (size := _largest_finite(tensor)) is not None]
+            tensors = list(tensors_in((arguments, named)))
+            sizes = [size for tensor in tensors if (size := largest_finite(tensor)) is not None]
             self.given[module] = all(map(_is_clean, tensors)), max(sizes, default=None)
+            self.sizes.append(self.given[module][1])
 
     def after(self, path: str, module: nn.Module, arguments: Any, output: Any) -> None:
         if self.found is not None or module not in self.given:
             return
         clean, size = self.given.pop(module)
-        bad = next((tensor for tensor in _tensors(output) if not _is_clean(tensor)), None)
+        bad = next((tensor for tensor in tensors_in(output) if not _is_clean(tensor)), None)
         if bad is None:
             return
         if not clean:
@@ -154,41 +141,43 @@ class _Watch:
             return
         self.found = _finding(path, "output", bad, size)
         for name, parameter in module.named_parameters():
-            if not _is_finite(parameter):
+            if not is_finite(parameter):
                 site = name if path == "model" else f"{path}.{name}"
                 self.found = _finding(site, "parameter", parameter, size)
                 return
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> Iterator[Tensor]:
     """Every floating tensor in what a module takes or returns."""
     if isinstance(value, Tensor):
         if value.is_floating_point():
             yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _tensors(item)
+            yield from tensors_in(item)
     elif isinstance(value, tuple | list):
         for item in value:
-            yield from _tensors(item)
+            yield from tensors_in(item)
 
 
 @torch.no_grad()
-def _is_finite(tensor: Tensor) -> bool:
+def is_finite(tensor: Tensor) -> bool:
+    """True without a NaN or an infinity."""
     return bool(torch.isfinite(tensor).all())
 
 
 @torch.no_grad()
 def _is_clean(tensor: Tensor) -> bool:
     """True without a NaN or an infinity, and for a mask to be added: both 0 and -inf, and nothing else."""
-    if _is_finite(tensor):
+    if is_finite(tensor):
         return True
     zero = tensor == 0
     return bool(zero.any()) and bool((zero | (tensor == -torch.inf)).all())
 
 
 @torch.no_grad()
-def _largest_finite(tensor: Tensor) -> float | None:
+def largest_finite(tensor: Tensor) -> float | None:
+    """Return the size of the largest finite number; None if there is none."""
     sizes = tensor.abs()
     finite = sizes[torch.isfinite(sizes)]
     return float(finite.max()) if finite.numel() else None
@@ -196,5 +185,12 @@ def _largest_finite(tensor: Tensor) -> float | None:
 
 @torch.no_grad()
 def _finding(site: str, kind: Kind, tensor: Tensor, size: float | None = None) -> Finding:
-    bad = (~torch.isfinite(tensor)).nonzero()[0].tolist()
-    return Finding(site, kind, float(tensor[tuple(bad)]), tensor.dtype, tuple(tensor.shape), tuple(bad), size)
+    bad = ~torch.isfinite(tensor)
+    index = first_true(bad)
+    return Finding(site, kind, float(tensor[index]), tensor.dtype, tuple(tensor.shape), index, size, bad.cpu())
+
+
+def first_true(bad: Tensor) -> tuple[int, ...]:
+    """Return where the first True stands."""
+    at = int(bad.flatten().int().argmax())
+    return tuple(int(place) for place in torch.unravel_index(torch.tensor(at), bad.shape))

@@ -75,7 +75,7 @@ def source_metrics(
     outputs: list[int] = []
     expected: list[int] = []
     with inference(model.modules()):
-        for batch in _batches(source, batch_tokens):
+        for batch in judged_batches(source, batch_tokens):
             here = batch.to(model.device)
             if labelled:
                 logits = logits_of(model, here)
@@ -97,7 +97,7 @@ def source_metrics(
 def count_unknown(tokenizer: TextTokenizer, source: Source) -> int:
     """Return how many tokens of a source stand for something that has no id of its own."""
     number = 0
-    for batch in _batches(source, BATCH_TOKENS):
+    for batch in judged_batches(source, BATCH_TOKENS):
         # What a decoder reads is what it has to tell, one place later: counted once.
         told = batch.labels if batch.labels.ndim > 1 else batch.inputs
         tokens = told if batch.source is None else torch.cat((batch.source.flatten(), told.flatten()))
@@ -105,7 +105,8 @@ def count_unknown(tokenizer: TextTokenizer, source: Source) -> int:
     return number
 
 
-def _batches(source: Source, batch_tokens: int) -> Iterator[Batch]:
+def judged_batches(source: Source, batch_tokens: int = BATCH_TOKENS) -> Iterator[Batch]:
+    """Yield the batches in which a source is measured, in order."""
     order: Order
     if isinstance(source, HasLengths):
         order = TokenOrder(source.lengths, max(batch_tokens, *source.longest), seed=0, shuffle=False)

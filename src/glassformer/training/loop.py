@@ -24,7 +24,7 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
         interrupted: Asked after every update; True ends the loop as if it had not begun the next one.
 
     Raises:
-        DivergenceError: A loss or gradient is not finite.
+        DivergenceError: A loss, a gradient or a parameter is not finite.
     """
     config, progress = trainer.config, trainer.progress
     watch = GrowthWatch()
@@ -65,8 +65,8 @@ def judge(trainer: Trainer) -> tuple[dict[str, float | str], bool]:
     metrics = evaluate(trainer, data.valid, greedy(data.judging))
     if not math.isfinite(float(metrics["loss"])):
         raise DivergenceError(
-            f"the validation loss after update {progress.step} is {metrics['loss']}; the last good state is kept. "
-            "Lower training.lr or lengthen training.warmup"
+            f"the validation loss after update {progress.step} is {metrics['loss']}; the last good state is kept\n"
+            f"{trainer.why_not_finite(validation=True)}"
         )
     last = config.select_by == "last"
     value = float(progress.step if last else metrics[config.select_by])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from glassformer.checkpoint.native import MODEL_FILE, save_model
 from glassformer.core.errors import DivergenceError
 from glassformer.core.metric import Measured
@@ -55,9 +53,5 @@ class Checkpoints(Callback):
         self.judged = False
 
     def _check(self, trainer: Trainer) -> None:
-        for name, parameter in trainer.model.named_parameters():
-            if not bool(torch.isfinite(parameter).all()):
-                raise DivergenceError(
-                    f"{name} is not finite after update {trainer.progress.step}; the last good state is kept. "
-                    "Lower training.lr or lengthen training.warmup"
-                )
+        if broken := trainer.why_not_finite():
+            raise DivergenceError(f"{broken}\nnothing is saved of that; the last good state is kept")

@@ -15,13 +15,15 @@ from glassformer.core.places import IGNORED
 from glassformer.data.batch import Batch
 from glassformer.data.order import BatchOrder, Order, TokenOrder
 from glassformer.data.source import HasLengths, Source, loader
-from glassformer.inspection.nonfinite import first_bad_gradient, first_non_finite
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import TaskData
 from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.average import Average
+from glassformer.training.bad_update import Made, describe_bad_parameters
 from glassformer.training.config import TrainingConfig
+from glassformer.training.divergence import Failure, RandomState, explain_validation
+from glassformer.training.evaluate import judged_batches
 from glassformer.training.objective import objective, unit
 from glassformer.training.optimizer import build_optimizer
 from glassformer.training.precision import Precision
@@ -76,6 +78,7 @@ class Trainer:
         self.order = batch_order(data.train, config)
         self.average = Average(model)
         self.progress = Progress()
+        self.made: Made | None = None
         self.d_model = model.config.output_stack.input.d_model
 
     @property
@@ -106,11 +109,12 @@ class Trainer:
         The loss is divided once, by the target tokens of the whole window.
 
         Raises:
-            DivergenceError: A loss or gradient is not finite; the parameters are as they were.
+            DivergenceError: A loss or gradient is not finite; the parameters are as they were. The message says whether
+                forward pass, backward pass or the update before went wrong, where, and at which token.
         """
         began = time.perf_counter()
         step, tokens = self.progress.step + 1, max(1, sum(_targets(batch) for batch in window))
-        random = self._random_state()
+        random = RandomState.now(self.model.device)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         total = self._backward(window, tokens)
@@ -120,10 +124,11 @@ class Trainer:
         # What overflows at a scale above 1 may fit at a smaller one: the scaler leaves this update out and halves it.
         overflowed = not finite and math.isfinite(loss_sum) and self.scaler.get_scale() > 1.0
         if not (finite or overflowed):
-            raise DivergenceError(self._explain(step, window, loss_sum, random))
+            raise DivergenceError(self._failure(step, window, tokens, loss_sum, random).explain())
         lr = self._step(step, norm)
         seconds = time.perf_counter() - began
         self.progress.skipped += overflowed
+        self.made = Made(step, grad_norm, self.config.clip, _items(window), self.progress.epoch)
         self._count(len(window), tokens, loss_sum, seconds)
         if step >= self.config.average_from:
             self.average.take()
@@ -135,9 +140,12 @@ class Trainer:
         for batch in window:
             loss = self._loss(batch)
             total += loss.sum.detach()
-            self.scaler.scale(loss.sum / tokens).backward()
+            self._send_back(loss.sum, tokens)
         self.scaler.unscale_(self.optimizer)
         return total
+
+    def _send_back(self, loss: torch.Tensor, tokens: int) -> None:
+        self.scaler.scale(loss / tokens).backward()
 
     def _gradient_norm(self) -> torch.Tensor:
         """The norm of all gradients, before anything is scaled by it: one that is NaN would make them all NaN."""
@@ -153,10 +161,6 @@ class Trainer:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return lr
-
-    def _random_state(self) -> list[torch.Tensor]:
-        on_cuda = self.model.device.type == "cuda"
-        return [torch.get_rng_state(), *([torch.cuda.get_rng_state(self.model.device)] if on_cuda else [])]
 
     def _loss(self, batch: Batch) -> Loss:
         with self.precision.autocast():
@@ -174,22 +178,35 @@ class Trainer:
         progress.logged_tokens += tokens
         progress.logged_seconds += seconds
 
-    def _explain(self, step: int, window: Sequence[Batch], loss_sum: float, random: list[torch.Tensor]) -> str:
-        """Where the first non-finite number came from: the same forward once more, with the same dropout."""
-        what = "loss" if not math.isfinite(loss_sum) else "gradient"
-        finding, items = None, [item for batch in window for item in batch.items]
-        torch.set_rng_state(random[0])
-        if len(random) > 1:
-            torch.cuda.set_rng_state(random[1], self.model.device)
-        for batch in window:
-            finding = first_non_finite(self.model, lambda batch=batch: self._loss(batch).sum)  # type: ignore[misc]
-            if finding is not None:
-                items = list(batch.items)
-                break
-        finding = finding or first_bad_gradient(self.model)
-        where = finding.describe() if finding else "No single module makes it: the sum of finite numbers overflows."
-        named = ", ".join(map(str, items[:8])) + (", ..." if len(items) > 8 else "")
-        return f"the {what} of update {step} is not finite (items {named} of epoch {self.progress.epoch}). {where}"
+    def why_not_finite(self, *, validation: bool = False) -> str:
+        """Return which parameter is not finite since the newest update; else "".
+
+        Args:
+            validation: Whether to look for what else spoils the validation loss, if all parameters are finite.
+        """
+        found = describe_bad_parameters(self.model, self.optimizer, self.made, self.tokenizer)
+        if found is None and validation:
+            batches = (batch.to(self.model.device) for batch in judged_batches(self.data.valid.source))
+            found = explain_validation(self.model, self.optimizer, self.made, batches, self.tokenizer)
+        return found or ""
+
+    def _failure(
+        self, step: int, window: Sequence[Batch], tokens: int, loss_sum: float, random: RandomState
+    ) -> Failure:
+        return Failure(
+            self.model,
+            self.optimizer,
+            self.tokenizer,
+            [batch.to(self.model.device) for batch in window],
+            step,
+            self.progress.epoch,
+            loss_sum,
+            self.progress.skipped,
+            random,
+            self.made,
+            forward=lambda batch: self._loss(batch).sum,
+            backward=lambda loss: self._send_back(loss, tokens),
+        )
 
 
 def batch_order(source: Source, config: TrainingConfig) -> Order:
@@ -211,3 +228,7 @@ def batch_order(source: Source, config: TrainingConfig) -> Order:
 def _targets(batch: Batch) -> int:
     """How many tokens of a batch are predicted."""
     return int((batch.labels != IGNORED).sum())
+
+
+def _items(window: Sequence[Batch]) -> tuple[int, ...]:
+    return tuple(item for batch in window for item in batch.items)
