@@ -267,6 +267,7 @@ def _joined(lines: Sequence[str | None]) -> str:
 
 def _names(bad: Sequence[str], n_all: int, site: str) -> str:
     """How many parameters have a bad gradient, and the first two: those of `site`, or the last in the model."""
-    first = sorted(reversed(bad), key=lambda name: not name.startswith(site))
+    backwards = bad[::-1]
+    first = sorted(backwards, key=lambda name: not name.startswith(site))
     more = f" and {len(bad) - 2} more" if len(bad) > 2 else ""
     return f"Not finite are the gradients of {len(bad)} of {n_all} parameters: {', '.join(first[:2])}{more}"
