@@ -135,17 +135,11 @@ def _examine(
     where = place(device, threads)
     code = load_user_code(source)
     with waiting("examining") as advanced:
-        from glassformer.diagnosis.parts.examine import examine_part
-        from glassformer.diagnosis.user_model import is_whole, module_of
+        from glassformer.diagnosis.user_model import examine_named
 
-        if kind is None or whole is not None:
-            made = module_of(code.value, code.name)
-            if made is not None and (whole is not None or is_whole(made)):
-                made = made.to(where)
-                return check(made, name=code.name, kind=whole, only=only, seed=seed, advanced=advanced)
-            if whole is not None:
-                raise typer.BadParameter(f"{code.name} is no nn.Module, nor does it return one; it cannot be a {kind}")
-        return examine_part(code.value, code.name, kind=kind, expect=expect, only=only, seed=seed, advanced=advanced)
+        return examine_named(
+            code.value, code.name, kind=kind, expect=expect, only=only, seed=seed, device=where, advanced=advanced
+        )
 
 
 def _print_properties(kind: str | None, language: str) -> None:

@@ -11,6 +11,8 @@ from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
 
 PADS = 3
 """Positions that are padding, in the rows that have some."""
+TEXTS = 6
+"""Texts over which it is averaged what a token is felt by."""
 
 
 def with_other(given: Given, other: Given, where: slice, rows: slice = slice(None)) -> Given:
@@ -91,16 +93,16 @@ def _pad_id_hides(subject: ModelSubject) -> bool:
 
 
 def influence(subject: ModelSubject) -> Tensor:
-    """Return how much output i changes when token j does, in units of the outputs' size. *Shape:* (T, T)."""
-    one = subject.draw(1)
-    other = subject.draw(1, seed=3)
+    """Return how much output i of each text changes when token j does, by the outputs' size. *Shape:* (B, T, T)."""
+    one = subject.draw(TEXTS)
+    other = subject.draw(TEXTS, seed=3)
     base = subject.run(one)
     size = base.double().pow(2).mean().sqrt().clamp(min=1e-30)
     columns = []
     for position in range(subject.length):
         out = subject.run(with_other(one, other, slice(position, position + 1)))
-        columns.append(((out.double() - base.double()).abs().amax(-1)[0] / size).nan_to_num(1e30))
-    return torch.stack(columns, 1)
+        columns.append(((out.double() - base.double()).abs().amax(-1) / size).nan_to_num(1e30))
+    return torch.stack(columns, 2)
 
 
 def hidden_future(subject: ModelSubject) -> bool:
@@ -116,12 +118,15 @@ def hidden_future(subject: ModelSubject) -> bool:
 
 
 def seems_causal(subject: ModelSubject) -> bool:
-    """Return whether a stack treats what is before and what is behind a token differently, as no encoder does."""
+    """Return whether a stack treats what is before and what is behind a token differently, as no encoder does.
+
+    A softmax near its limits hides single tokens on either side; only a difference of the two sides tells.
+    """
     felt = influence(subject)
-    later = torch.ones_like(felt, dtype=torch.bool).triu(1)
-    ahead, behind = felt[later], felt[later.T]
-    seen_ahead, seen_behind = ahead > subject.tolerance, behind > subject.tolerance
-    if not seen_ahead.all() or not seen_behind.all():
-        return bool(seen_ahead.any() or seen_behind.any())
-    ratio = float((behind.log().mean() - ahead.log().mean()).abs())
-    return ratio > 1.0
+    later = torch.ones(felt.shape[1:], dtype=torch.bool, device=felt.device).triu(1)
+    ahead, behind = felt[:, later], felt[:, later.T]
+    seen_ahead, seen_behind = (float((each > subject.tolerance).double().mean()) for each in (ahead, behind))
+    if abs(seen_behind - seen_ahead) > 0.25:
+        return True
+    ratio = behind.clamp(min=subject.tolerance).log().mean() - ahead.clamp(min=subject.tolerance).log().mean()
+    return abs(float(ratio)) > 1.0

@@ -136,8 +136,11 @@ class ModelSubject:
         single = copy.deepcopy(self.model.state_dict())
         given = self.draw(2)
         try:
+            before = self.run(given)
             self.model.double()
-            exact = self.run(given).dtype == torch.float64
+            after = self.run(given)
+            # kernels of torch read a float32 mask beside float64 scores as if it were float64
+            exact = after.dtype == torch.float64 and (self.differs(before, after) < 0.1 or bool(before.isnan().any()))
         except Exception:  # whatever the subject's own code raises: it was written for float32
             exact = False
         if not exact:

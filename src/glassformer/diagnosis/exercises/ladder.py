@@ -64,7 +64,7 @@ class Rung:
 
 
 RUNGS = (
-    Rung("attention", (Target("attention", "attention"),)),
+    Rung("attention", (Target("attention", "attention", "safe"),)),
     Rung("mask", (Target("causal_mask", "mask"), Target("padding_mask", "mask"))),
     Rung("multi_head", (Target("MultiHeadAttention", "multi_head"),)),
     Rung("position", (Target("positions", "position", "paper"),)),

@@ -65,6 +65,17 @@ PROPERTIES = {
         ),
         ("softmax(dim=-1) on scores of shape (B, H, T, S)", "形状为 (B, H, T, S) 的分数应使用 softmax(dim=-1)"),
     ),
+    "finite": (
+        ("extreme texts give finite outputs", "极端文本的输出也有限"),
+        (
+            "One number that is not finite makes a whole batch's gradient NaN.",
+            "一个非有限数就会让整批的梯度变成 NaN。",
+        ),
+        (
+            "a softmax over a row of -inf, a division by zero, scores that overflow",
+            "整行都是 -inf 的 softmax、除以零、溢出的分数",
+        ),
+    ),
     "scale": (
         ("scores are divided by sqrt(d_head)", "分数除以 sqrt(d_head)"),
         (
@@ -153,6 +164,14 @@ PROPERTIES = {
             "single query",
             "新词元的位置（等于已有长度，不是 0，也不多 1）、新旧键的先后顺序、单个查询时的掩码",
         ),
+    ),
+    "feed_forward": (
+        ("an activation stands in every feed-forward network", "每个前馈网络中都有激活函数"),
+        (
+            "Two matrices with nothing between them are one matrix: the network adds nothing that attention cannot.",
+            "中间什么都没有的两个矩阵等于一个矩阵：前馈网络就白费了。",
+        ),
+        ("w_2(relu(w_1(x)))", "w_2(relu(w_1(x)))"),
     ),
     "residual": (
         ("every layer adds to the stream", "每一层都加在残差流上"),
@@ -254,7 +273,17 @@ PROPERTIES = {
 """Name, why, look; each in English and Chinese."""
 
 FAULTS = {
-    "shapes.changed": (
+    "finite.one": (
+        (
+            "A text of one token is where generation begins; a variance over a single position is 0 or undefined.",
+            "生成正是从一个词元开始的；单个位置上的方差为 0 或没有定义。",
+        ),
+        (
+            "statistics over time (a norm over the wrong dimension), std() of one number",
+            "沿时间的统计量（归一化的维度写错）、对单个数求 std()",
+        ),
+    ),
+    "determinism.changed": (
         ("The caller's tokens are not yours to write to.", "调用者的词元不应被改写。"),
         (
             "operations with a trailing underscore, and assignments into the input",
@@ -275,6 +304,13 @@ FAULTS = {
             "cross_entropy 接受 logits 并自己做 softmax：做两次会使梯度变弱，损失降不下去。",
         ),
         ("the softmax at the end of forward", "forward 末尾的 softmax"),
+    ),
+    "position_wise.norm": (
+        (
+            "A norm over time takes mean and deviation from other positions, also from later ones and from padding.",
+            "沿时间做归一化，均值和方差就来自其他位置，包括后面的和填充。",
+        ),
+        ("the dimension of the norm: the last one, D", "归一化的维度：应为最后一维 D"),
     ),
     "position_wise.rows": (
         (
@@ -435,6 +471,23 @@ FAULTS = {
         ),
         ("x + f(norm(x)), not n = norm(x); n + f(n)", "x + f(norm(x))，而不是 n = norm(x)；n + f(n)"),
     ),
+    "residual.twice": (
+        (
+            "What comes in is added twice, so that each sublayer counts half and the stream grows.",
+            "输入被加了两次：每个子层的作用减半，残差流越来越大。",
+        ),
+        (
+            "a sublayer that adds its input itself, and a layer that adds it again",
+            "子层自己加了一次输入，外层又加了一次",
+        ),
+    ),
+    "residual.dropped": (
+        (
+            "A later sum goes back to an older x: what attention found is not handed on.",
+            "后面的加法用了旧的 x：注意力的结果没有传下去。",
+        ),
+        ("x = x + f(x), each x the newest one", "x = x + f(x)，每次都用最新的 x"),
+    ),
     "layers.same": (
         (
             "The list holds one layer several times: depth costs time and adds no parameters.",
@@ -459,6 +512,16 @@ FAULTS = {
             "调用者移了一次，模型又移了一次：学的是预测下下个词元。",
         ),
         ("shift in one place only", "只在一处移动"),
+    ),
+    "label_shift.inside": (
+        (
+            "The model moves its input although the caller does: it predicts from everything but the last token.",
+            "调用者已经移动，模型内部又移动一次输入：预测时看不到最后一个词元。",
+        ),
+        (
+            "a start token that is put in front inside forward, inputs[:, :-1]",
+            "在 forward 里再次加上起始词元、inputs[:, :-1]",
+        ),
     ),
     "label_shift.never": (
         (

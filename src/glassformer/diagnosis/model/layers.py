@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import Passed, record
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
+from glassformer.diagnosis.parts.recording import recorded, straight
+from glassformer.diagnosis.stream import doubled, unheard
 from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, matrices_of, norms_among
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
@@ -62,7 +65,8 @@ def position_wise(subject: ModelSubject) -> Finding:
             fault = _mixes(subject, call, x, axis)
             call.module.eval()
             if fault is not None:
-                return failed(f"position_wise.{fault}", where=call.name, fault=f"position_wise.{fault}")
+                known = "norm" if fault == "positions" and call in norms else fault
+                return failed(f"position_wise.{fault}", where=call.name, fault=f"position_wise.{known}")
     if not forwards and not norms:
         return skipped("position_wise.unseen")
     names = sorted({call.name for call in forwards})
@@ -84,14 +88,30 @@ def _mixes(subject: ModelSubject, call: Passed, x: Tensor, axis: int) -> str | N
     return None
 
 
+def feed_forward(subject: ModelSubject) -> Finding:
+    """Between the two matrices of a feed-forward network stands an activation."""
+    given = subject.draw()
+    products = recorded(lambda: subject.run(given), [subject.model]).products
+    pairs = [(product.x, product.y) for product in products]
+    width = max((y.shape[-1] for (_, y), (x, _) in pairwise(pairs) if x.shape[-1] == y.shape[-1]), default=0)
+    if straight(pairs):
+        return failed("feed_forward.straight", width=width)
+    return passed("feed_forward.seen") if width else skipped("position_wise.unseen")
+
+
 def residual(subject: ModelSubject) -> Finding:
-    """With its matrices at zero a layer hands on what came in, as it is or normed."""
+    """With its matrices at zero a layer hands on what came in, as it is or normed, once; and what attention found."""
     places = _measured(subject)
     if not places:
         return skipped("layers.unseen")
     for name, place in places.items():
-        if place in ("none", "normed"):
+        if place in ("none", "normed", "twice"):
             return failed(f"residual.{place}", where=name, fault=f"residual.{place}")
+    calls = _calls(subject)
+    for call in chains_among(subject.model, calls):
+        lost = _unheard(subject, call)
+        if lost is not None:
+            return failed("residual.dropped", where=f"{call.name}.{lost}", fault="residual.dropped")
     kinds = sorted(set(places.values()))
     return passed(f"residual.{kinds[0]}" if len(kinds) == 1 else "residual.mixed", count=len(places))
 
@@ -104,6 +124,33 @@ def _measured(subject: ModelSubject) -> dict[str, str]:
         if call.name not in found:
             found[call.name] = _place(subject, call, calls)
     return found
+
+
+def _unheard(subject: ModelSubject, call: Passed) -> str | None:
+    """The attention of a layer whose result is not in what the layer hands on; not asked of layers with a memory."""
+    x = call.first
+    assert x is not None
+    if len([each for each in call.inputs if each.ndim == 3 and each.shape[-1] == x.shape[-1]]) != 1:
+        return None
+    axis = next((axis for axis in (1, 0) if x.shape[axis] == subject.length), None)
+    shapes = {tuple(each.shape) for each in call.module.parameters() if each.ndim == 2}
+    width = max((a for a, b in shapes if b == x.shape[-1] < a and (b, a) in shapes), default=None)
+    if axis is None or width is None:
+        return None
+
+    def mixes() -> bool:
+        base = _again(call, x)
+        for place in (0, x.shape[axis] - 1):
+            other = x.clone()
+            part = other.select(axis, place)
+            part.copy_(part.flip(-1) * 1.7 + 0.3)
+            rest = torch.tensor([i for i in range(x.shape[axis]) if i != place], device=x.device)
+            gap = subject.differs(base.index_select(axis, rest), _again(call, other).index_select(axis, rest))
+            if gap > subject.tolerance:
+                return True
+        return False
+
+    return unheard(call.module, width, mixes)
 
 
 def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
@@ -126,6 +173,8 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
                 each.copy_(value)
     if subject.differs(one, other) <= subject.tolerance:
         return "none"
+    if doubled(call.module, lambda given: _again(call, given), x):
+        return "twice"
     step, gone = (moved - x).double().flatten(), (other - one).double().flatten()
     share = float(step @ gone / (step @ step))
     if float((gone - share * step).abs().max()) <= 1e-4 * float(step.abs().max()):

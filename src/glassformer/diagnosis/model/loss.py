@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.core.places import IGNORED
+from glassformer.diagnosis.influence import with_other
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.subject import Given, ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
@@ -17,6 +18,20 @@ CLOSE = 1e-4
 def has_loss(subject: ModelSubject) -> Said | None:
     """Why the loss cannot be examined."""
     return reason("loss.none") if subject.caller.loss is None else None
+
+
+def shifts(subject: ModelSubject) -> Said | None:
+    """Why it cannot be asked how labels or inputs are moved."""
+    return None if subject.kind != "encoder" and subject.caller.vocab is not None else has_loss(subject)
+
+
+def _moves_inputs(subject: ModelSubject) -> bool:
+    """Whether a token changes what comes after its own output, but not that."""
+    one, other = subject.draw(), subject.draw(seed=1)
+    at = subject.length // 2
+    before, after = subject.run(one), subject.run(with_other(one, other, slice(at, at + 1)))
+    own, later = (subject.differs(before[:, here], after[:, here]) for here in (at, slice(at + 1, None)))
+    return own <= subject.tolerance < later
 
 
 def _loss(subject: ModelSubject, given: Given, labels: Tensor) -> float:
@@ -53,6 +68,10 @@ def _shift(subject: ModelSubject) -> tuple[int | None, float, dict[int, float]]:
 
 def label_shift(subject: ModelSubject) -> Finding:
     """Position t is compared with the token behind it: the labels are moved once, by the caller or by the model."""
+    if subject.kind != "encoder" and _moves_inputs(subject):
+        return failed("label_shift.inside", fault="label_shift.inside")
+    if subject.caller.loss is None:
+        return passed("label_shift.own")
     found, loss, expected = _shift(subject)
     allowed = subject.caller.shifts
     if found is None:

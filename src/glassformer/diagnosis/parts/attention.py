@@ -37,12 +37,14 @@ class AttentionSubject:
         dims: Dimensions of its tensors: 4 (B, H, T, E), 3 (B, T, E) or 2 (T, E).
         mask_name: The argument that takes the mask; None = there is none.
         form: How the mask is said; None = no form was understood.
+        expect: What the user says of it: "safe" = a query that may see nothing gives no NaN.
     """
 
     thing: Thing
     dims: int
     mask_name: str | None
     form: MaskForm | None = None
+    expect: str | None = None
 
     def modules(self) -> Sequence[nn.Module]:
         """Return the module, if it is one."""
@@ -163,6 +165,11 @@ def _runs(subject: AttentionSubject) -> Finding:
 
 def _repeats(subject: AttentionSubject) -> Finding:
     q, k, v = subject.drawn(S, S)
+    given = [each.clone() for each in (q, k, v)]
+    visible = None if subject.form is None else torch.ones(subject.rows, 1, S, S, dtype=torch.bool)
+    subject(q, k, v, visible)
+    if not all(map(torch.equal, given, (q, k, v))):
+        return SAYS.bad("input_changed")
     change = difference(subject(q, k, v)[0], subject(q, k, v)[0])
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
@@ -177,6 +184,9 @@ def _equation(subject: AttentionSubject) -> Finding:
     if found is not None:
         return SAYS.bad(found.faults()[0], off=f"{off:.2g}")
     weights = _weights(subject, q, k)
+    sums = None if weights is None else weights.sum(-1)
+    if sums is not None and float((sums - 1).abs().max()) > 1e-3:
+        return SAYS.bad("axis_sums", low=f"{float(sums.min()):.2f}", high=f"{float(sums.max()):.2f}")
     factor = None if weights is None else measured_scale(weights, q, k)
     if factor is not None and abs(factor - D_HEAD**-0.5) > 1e-3:
         return SAYS.bad("scale_other", factor=f"{factor:.4g}", wanted=f"{D_HEAD**-0.5:.4g}", d_head=D_HEAD)
@@ -246,7 +256,8 @@ def _blind(subject: AttentionSubject) -> Finding:
     visible[:, :, 2] = False
     output = subject(q, k, v, visible)[0]
     if not bool(torch.isfinite(output).all()):
-        return SAYS.bad("blind_nan")
+        wanted = subject.expect == "safe"
+        return SAYS.bad("blind_nan") if wanted else Finding("not_applicable", SAYS.idle("blind_unsaid"))
     if bool((output[:, :, 2] == 0).all()):
         return SAYS.good("blind_zero")
     return SAYS.good("blind_finite")

@@ -63,6 +63,18 @@ WORDS = Catalogue(
             "en": "two calls differ by {change}: dropout is on although nothing is being trained",
             "zh": "两次调用相差 {change}：没有在训练，dropout 却仍然打开",
         },
+        "input_changed": {
+            "en": "what was handed in was overwritten: a second call with it gives something else",
+            "zh": "传入的张量被改写：再用它调用一次，结果就不同了",
+        },
+        "input_changed.why": {
+            "en": "the caller's tensor is not yours to write to, and autograd needs it as it was",
+            "zh": "调用者的张量不应被改写，自动求导也需要它原来的值",
+        },
+        "input_changed.look": {
+            "en": "x = x + f(x), not x += f(x); no operation with a trailing underscore on an input",
+            "zh": "写 x = x + f(x)，而不是 x += f(x)；不要对输入使用带下划线的原地操作",
+        },
         "attention_equation.name": {
             "en": "softmax(q k^T / sqrt(E)) v",
             "zh": "softmax(q k^T / sqrt(E)) v",
@@ -149,6 +161,23 @@ WORDS = Catalogue(
             "zh": "没有 softmax：直接用分数给值加权",
         },
         "axis_nothing.look": {"en": "softmax(dim=-1) before @ v", "zh": "在 @ v 之前做 softmax(dim=-1)"},
+        "axis_twice": {
+            "en": "there are two softmaxes, one behind the other: all keys look nearly alike",
+            "zh": "连续做了两次 softmax：所有键看起来几乎一样",
+        },
+        "axis_twice.look": {"en": "softmax(dim=-1), once", "zh": "softmax(dim=-1) 只做一次"},
+        "axis_sums": {
+            "en": "the weights of a query do not sum to one, but to {low} ... {high}",
+            "zh": "一个查询的权重之和不是 1，而是 {low} ... {high}",
+        },
+        "axis_sums.why": {
+            "en": "the output is then no mean of the values, and its size depends on the other queries or on the length",
+            "zh": "这样输出就不是值的平均，大小还会随其他查询或长度变化",
+        },
+        "axis_sums.look": {
+            "en": "what the exponentials are divided by: their sum over the keys, one for each query",
+            "zh": "指数除以什么：应为每个查询各自沿键的总和",
+        },
         "values_k": {
             "en": "what is averaged is k, and not v",
             "zh": "被加权平均的是 k，而不是 v",
@@ -298,6 +327,10 @@ WORDS = Catalogue(
             "zh": "全为 -inf 的行做 softmax 是 0/0；之后把这些行置 0",
         },
         "blind_nan": {"en": "its output is NaN", "zh": "它的输出是 NaN"},
+        "blind_unsaid": {
+            "en": "its output is NaN, as softmax over nothing is; --expect safe asks for numbers there",
+            "zh": "它的输出是 NaN，空的 softmax 就是如此；--expect safe 可要求此处为有限数",
+        },
         "blind_zero": {"en": "its output is zero", "zh": "它的输出为零"},
         "blind_finite": {
             "en": "its output is finite (an average of all values)",
@@ -482,6 +515,20 @@ WORDS = Catalogue(
             "en": "{matrices} matrices, each with its own",
             "zh": "{matrices} 个矩阵都有自己的梯度",
         },
+        "padding_counts": {
+            "en": "with padding given through {name}, real positions differ by {off} from those of the same row without "
+            "padding: its content is gone, but it still takes part",
+            "zh": "通过 {name} 给出填充后，真实位置与不带填充的同一行相差 {off}：填充的内容没了，却仍参与计算",
+        },
+        "padding_counts.look": {
+            "en": "the mask belongs on the scores, before the softmax; a key of zeros still has a weight",
+            "zh": "掩码应作用在 softmax 之前的分数上；全零的键仍有权重",
+        },
+        "no_gradient_back": {
+            "en": "none goes back to {names}: nothing that stands before this part can learn",
+            "zh": "没有梯度传回 {names}：它之前的部分无法学习",
+        },
+        "no_gradient_back.look": {"en": "detach(), no_grad(), .data", "zh": "detach()、no_grad()、.data"},
         "no_gradient": {"en": "none for {names}", "zh": "{names} 没有梯度"},
         "heads_mask.name": {
             "en": "the mask hides what it says, in every head",

@@ -78,8 +78,36 @@ class Heads:
         return x.reshape(batch, length, self.n_heads, width // self.n_heads).transpose(1, 2)
 
 
+def explained_products(
+    products: Sequence[tuple[Tensor, Tensor]], d_model: int, heads: Sequence[int], visible: Tensor | None = None
+) -> Heads | None:
+    """Return the multi-head attention with the fewest faults that made products of one another; None if none did.
+
+    One matrix for q, k and v may hold them side by side, or head by head, each head's q, k and v side by side.
+
+    Args:
+        products: As `projections_of` takes them.
+        d_model: D.
+        heads: What H may be.
+        visible: What could be seen, where a mask was given. *Shape:* (B, T, S).
+    """
+    layouts = [(heads, projections_of(products, d_model))]
+    if any(y.shape[-1] == 3 * d_model for _, y in products[:-1]):
+        layouts += [([number], projections_of(products, d_model, packed=number)) for number in heads]
+    for most in (0, None):
+        for numbers, seen in layouts:
+            found = None if seen is None else explained_heads(seen[1], seen[0], numbers, visible, most)
+            if found is not None:
+                return found
+    return None
+
+
 def explained_heads(
-    merged: Tensor, projections: Sequence[Tensor], heads: Sequence[int], visible: Tensor | None = None
+    merged: Tensor,
+    projections: Sequence[Tensor],
+    heads: Sequence[int],
+    visible: Tensor | None = None,
+    most: int | None = None,
 ) -> Heads | None:
     """Return the multi-head attention with the fewest faults that gives `merged`; None if none does.
 
@@ -88,8 +116,11 @@ def explained_heads(
         projections: All that was made of the inputs by learned matrices. *Shape:* (B, T or S, D) each.
         heads: What H may be.
         visible: What could be seen, where a mask was given. *Shape:* (B, T, S).
+        most: Most faults that are thought of; None = all that are known.
     """
     for guess in _guesses(len(projections), heads, masked=visible is not None):
+        if most is not None and len(guess.faults) > most:
+            continue
         try:
             if same(guess.merged(projections, visible), merged, 1e-4):
                 return guess
@@ -122,12 +153,15 @@ def _guesses(number: int, heads: Sequence[int], *, masked: bool) -> Iterator[Hea
                     yield Heads(n_heads, order, split, merge, each)  # type: ignore[arg-type]
 
 
-def projections_of(products: Sequence[tuple[Tensor, Tensor]], d_model: int) -> tuple[list[Tensor], Tensor] | None:
+def projections_of(
+    products: Sequence[tuple[Tensor, Tensor]], d_model: int, packed: int | None = None
+) -> tuple[list[Tensor], Tensor] | None:
     """Return the queries, keys and values in any order, and what went into the last projection.
 
     Args:
         products: What went in and came out of each product with a learned matrix, in order. *Shape:* (B, T, ...).
         d_model: D.
+        packed: Number of heads by which q, k and v stand in turns in one product; None = each in one piece.
 
     Returns:
         Projections (B, T, D) and what was merged; None where the products are not those of one attention.
@@ -143,6 +177,8 @@ def projections_of(products: Sequence[tuple[Tensor, Tensor]], d_model: int) -> t
             return None
         if y.shape[-1] == d_model:
             outputs.append(y)
+        elif packed is not None and y.shape[-1] == 3 * d_model:
+            outputs += [each.flatten(2) for each in y.unflatten(-1, (packed, -1)).chunk(3, dim=-1)]
         elif y.shape[-1] in (2 * d_model, 3 * d_model):
             outputs += y.split(d_model, dim=-1)
         elif d_model % y.shape[-1] == 0:

@@ -16,14 +16,15 @@ class Attending:
 
     Attributes:
         scale: "sqrt" 1/sqrt(E), "none" 1, "d_k" 1/E, "d_model" 1/sqrt(H E), "times" sqrt(E), "keys" 1/sqrt(S).
-        axis: Over what the softmax goes: "keys", "queries", "heads" or "batch"; "nothing" = there is none.
+        axis: Over what the softmax goes: "keys", "queries", "heads" or "batch"; "nothing" = there is none, "twice" =
+            there are two.
         values: What is averaged: "v" or "k".
         sides: "right" q k^T, "swapped" k q^T.
         mask: "right", "after" the softmax, "transposed", "inverted", "ignored" or "first_head" only.
     """
 
     scale: Literal["sqrt", "none", "d_k", "d_model", "times", "keys"] = "sqrt"
-    axis: Literal["keys", "queries", "heads", "batch", "nothing"] = "keys"
+    axis: Literal["keys", "queries", "heads", "batch", "nothing", "twice"] = "keys"
     values: Literal["v", "k"] = "v"
     sides: Literal["right", "swapped"] = "right"
     mask: Literal["right", "after", "transposed", "inverted", "ignored", "first_head"] = "right"
@@ -60,8 +61,9 @@ class Attending:
             if self.mask == "first_head":
                 seen[:, 1:] = True
             scores = scores.masked_fill(~seen, -1e9)
-        dim = {"keys": -1, "queries": -2, "heads": 1, "batch": 0, "nothing": None}[self.axis]
+        dim = {"keys": -1, "queries": -2, "heads": 1, "batch": 0, "nothing": None, "twice": -1}[self.axis]
         weights: Tensor = scores if dim is None else scores.softmax(dim)
+        weights = weights.softmax(-1) if self.axis == "twice" else weights
         return weights * visible if visible is not None and self.mask == "after" else weights
 
     def output(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None = None) -> Tensor:
@@ -81,7 +83,7 @@ def suspicions(*, masked: bool, most: int = 2) -> Iterator[Attending]:
     """
     choices = {
         "scale": ("none", "d_k", "d_model", "times", "keys"),
-        "axis": ("queries", "heads", "batch", "nothing"),
+        "axis": ("queries", "heads", "batch", "nothing", "twice"),
         "values": ("k",),
         "sides": ("swapped",),
         "mask": ("after", "transposed", "inverted", "ignored", "first_head") if masked else (),

@@ -8,20 +8,23 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.parts.calling import Says, difference, influence
-from glassformer.diagnosis.parts.heads import explained_heads, projections_of
+from glassformer.diagnosis.parts.heads import explained_products, projections_of
 from glassformer.diagnosis.parts.layers_wording import WORDS
 from glassformer.diagnosis.parts.making import Thing, positional_of
-from glassformer.diagnosis.parts.recording import recorded
+from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.parts.sequence import (
+    COUNTS,
     MOVED,
     B,
     SequenceSubject,
     T,
     folded,
     open_sequence,
+    overwrites,
     padding_badness,
 )
 from glassformer.diagnosis.property import Property
+from glassformer.diagnosis.stream import doubled, unheard
 from glassformer.diagnosis.verdict import Finding, Said
 
 SAYS = Says(WORDS)
@@ -66,6 +69,8 @@ def _memory(subject: SequenceSubject) -> Tensor | None:
 
 def _repeats(subject: SequenceSubject) -> Finding:
     x, memory = subject.drawn(), _memory(subject)
+    if overwrites(subject, x, memory):
+        return SAYS.bad("input_changed")
     change = difference(subject(x, memory), subject(x, memory))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
@@ -93,7 +98,21 @@ def _residual(subject: SequenceSubject) -> Finding:
             both = not _moves(subject, lambda parameter, owner: not _is_inner(owner, inner))
             return SAYS.bad("residual_none" if both else "residual_feed_forward")
         return SAYS.bad("residual_attention")
-    return SAYS.good("residual_good")
+    module, memory = subject.thing.module, _memory(subject)
+    assert module is not None, "layers are modules"
+    if doubled(module, lambda x: subject(x, memory), subject.drawn()):
+        return SAYS.bad("residual_twice")
+    name = None if inner is None else unheard(module, inner, lambda: _listens(subject))
+    return SAYS.good("residual_good") if name is None else SAYS.bad("residual_dropped", where=name)
+
+
+def _listens(subject: SequenceSubject) -> bool:
+    """Whether a position depends on another one, or on the memory."""
+    x, memory = subject.drawn(), _memory(subject)
+    if memory is not None and difference(subject(x, memory), subject(x, torch.randn_like(memory))) > MOVED:
+        return True
+    moved = influence(lambda x: subject(x, memory), x)
+    return bool((moved - torch.diag(moved.diagonal()) > MOVED).any())
 
 
 def _moves(subject: SequenceSubject, chosen: Callable[[nn.Parameter, nn.Module], bool]) -> bool:
@@ -195,6 +214,10 @@ def _normed(x: Tensor) -> bool:
 def _feed_forward_local(subject: SequenceSubject) -> Finding:
     width = _inner_width(subject)
     assert width is not None, "it applies only where there is one"
+    x, memory = subject.drawn(), _memory(subject)
+    products = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules()).products
+    if straight([(product.x, product.y) for product in products]):
+        return SAYS.bad("feed_forward_straight")
     _zero(subject, lambda parameter, owner: not _is_inner(owner, width))
     return _local(subject)
 
@@ -237,6 +260,15 @@ def _padding(subject: SequenceSubject) -> Finding:
     change = (subject(x, memory, visible=visible, real=real) - subject(other, memory, visible=visible, real=real)).abs()
     if float(change[real].max()) > MOVED:
         return SAYS.bad("padding_seen", name=way.name, wrong=1)
+    short = int(real[0].sum())
+    alone = subject(
+        x[:1, :short],
+        None if memory is None else memory[:1],
+        visible=None if visible is None else visible[:1, :short, :short],
+    )
+    off = difference(subject(x, memory, visible=visible, real=real)[:1, :short], alone)
+    if off > COUNTS:
+        return SAYS.bad("padding_counts", name=way.name, off=f"{off:.2g}")
     return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.size)
 
 
@@ -248,7 +280,9 @@ def _needs_causal(subject: SequenceSubject) -> bool:
 def _learns(subject: SequenceSubject) -> Finding:
     module = subject.thing.module
     assert module is not None, "layers are modules"
-    x, memory = subject.drawn(), _memory(subject)
+    x, memory = subject.drawn().requires_grad_(), _memory(subject)
+    if memory is not None:
+        memory.requires_grad_()
     target = torch.randn(B, T, subject.d_model)  # a sum would be constant behind a norm
     with torch.enable_grad():
         for parameter in module.parameters():
@@ -261,6 +295,9 @@ def _learns(subject: SequenceSubject) -> Finding:
     ]
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
+    for name, given in (("x", x), ("memory", memory)):
+        if given is not None and (given.grad is None or not bool(given.grad.abs().max() > 1e-9)):
+            return SAYS.bad("no_gradient_back", names=name)
     return SAYS.good("gradient_good", matrices=sum(each.ndim > 1 for each in module.parameters()))
 
 
@@ -274,19 +311,29 @@ def _attention(subject: SequenceSubject) -> Finding:
     heads = (
         [subject.n_heads] if subject.n_heads else [n for n in range(1, subject.d_model + 1) if subject.d_model % n == 0]
     )
-    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T) if subject.built_in_causal else None
+    sights = _sights(subject, memory)
     seen = False
     for end in range(2, min(5, stop or len(products)) + 1):
         inside = projections_of(products[:end], subject.d_model)
         if inside is None or any(each.shape[1] != T for each in inside[0]):
             continue
-        found = explained_heads(inside[1], inside[0], heads, visible)
+        tried = (explained_products(products[:end], subject.d_model, heads, visible) for visible in sights)
+        found = next((each for each in tried if each is not None), None)
         if found is not None:
             if found.faults:
                 return SAYS.bad(found.faults[0], heads=found.n_heads, off="1")
             return SAYS.good("heads_good", heads=found.n_heads)
         seen = seen or end >= 4
     return SAYS.bad("heads_other") if seen and stop else Finding("not_applicable", SAYS.idle("inside_hidden"))
+
+
+def _sights(subject: SequenceSubject, memory: Tensor | None) -> list[Tensor | None]:
+    """What its own attention may see by what it does, whether that is right or not; with and without the diagonal."""
+    moved = influence(lambda x: subject(x, memory), subject.drawn()).gt(MOVED)
+    if bool(moved.all()):
+        return [None]
+    apart = moved & ~torch.eye(T, dtype=torch.bool)
+    return [sight.expand(B, T, T) for sight in (moved, apart)]
 
 
 def _causal(subject: SequenceSubject) -> Finding:
@@ -320,6 +367,11 @@ def _cross(subject: SequenceSubject) -> Finding:
     off = difference(subject(x, memory), subject(x, memory[:, order]))
     if off > 1e-3:
         return SAYS.bad("cross_sides", off=f"{off:.2g}")
+    other, step = memory.clone(), torch.randn_like(memory[:, 0])
+    other[:, 0] += step
+    other[:, 1] -= step
+    if difference(subject(x, memory), subject(x, other)) <= 1e-5:
+        return SAYS.bad("cross_mean")
     if subject.memory_length == T:
         return SAYS.bad("cross_lengths")
     return SAYS.good("cross_good", used=f"{used:.2g}")
@@ -335,6 +387,10 @@ def _memory_padding(subject: SequenceSubject) -> Finding:
     wrong = padding_badness(lambda other: subject(x, other, memory_real=real), memory, real, own=False)
     if wrong:
         return SAYS.bad("memory_padding_seen", name=way.name, wrong=int(wrong))
+    if subject.memory_length != T:
+        off = difference(subject(x, memory, memory_real=real)[:1], subject(x[:1], memory[:1, :-2]))
+        if off > COUNTS:
+            return SAYS.bad("padding_counts", name=way.name, off=f"{off:.2g}")
     return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.size)
 
 

@@ -47,6 +47,22 @@ WORDS = Catalogue(
             "en": "with the matrices of attention at zero nothing of the input is left: its residual is missing",
             "zh": "注意力的矩阵置零后，输入完全消失：注意力缺少残差",
         },
+        "residual_twice": {
+            "en": "what comes in is in the stream twice: with all matrices at zero, 2 x stands where x should",
+            "zh": "输入在残差流中出现两次：矩阵全为零时，本该是 x 的地方是 2 x",
+        },
+        "residual_twice.look": {
+            "en": "a sublayer that adds its input itself, and a layer that adds it again",
+            "zh": "子层自己加了一次输入，外层又加了一次",
+        },
+        "residual_dropped": {
+            "en": "with all other matrices at zero nothing of {where} is left: what it found is not in the stream",
+            "zh": "其他矩阵全为零时，{where} 的结果完全消失：它没有进入残差流",
+        },
+        "residual_dropped.look": {
+            "en": "which x a later sum adds to: x = x + f(x), each x the newest one",
+            "zh": "后面的加法加在哪个 x 上：x = x + f(x)，每次都用最新的 x",
+        },
         "residual_feed_forward": {
             "en": "with the matrices of the feed-forward network at zero nothing of the input is left: its residual is "
             "missing",
@@ -199,6 +215,10 @@ WORDS = Catalogue(
             "zh": "memory 起作用（{used}），与其顺序无关，长度任意",
         },
         "memory_ignored": {"en": "the memory changes nothing", "zh": "memory 对结果没有影响"},
+        "cross_mean": {
+            "en": "only the mean of the memory counts: its states are averaged before anything asks for them",
+            "zh": "只有 memory 的平均值起作用：在查询之前各状态就被平均了",
+        },
         "cross_sides": {
             "en": "another order of the memory's states changes the output by {off}: keys and values do not both come "
             "from it",
@@ -233,6 +253,15 @@ WORDS = Catalogue(
             "zh": "没有激活函数，两层线性层等于一层",
         },
         "feed_forward_curved.look": {"en": "w_2(relu(w_1(x)))", "zh": "w_2(relu(w_1(x)))"},
+        "feed_forward_straight": {
+            "en": "what comes out of its first matrix goes into its second as it is: there is no activation",
+            "zh": "第一个矩阵的输出原样进入第二个矩阵：没有激活函数",
+        },
+        "feed_forward_straight.why": {
+            "en": "two linear layers without one are a single linear layer",
+            "zh": "没有激活函数，两层线性层等于一层",
+        },
+        "feed_forward_straight.look": {"en": "w_2(relu(w_1(x)))", "zh": "w_2(relu(w_1(x)))"},
         "curved_good": {"en": "not linear; D = {d_model}, F = {width}", "zh": "非线性；D = {d_model}，F = {width}"},
         "feed_forward_linear": {"en": "f(a + b) + f(0) = f(a) + f(b)", "zh": "f(a + b) + f(0) = f(a) + f(b)"},
     }

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from glassformer.diagnosis.parts.attention_wording import WORDS
 from glassformer.diagnosis.parts.calling import Says, difference, influence
-from glassformer.diagnosis.parts.heads import Heads, explained_heads, projections_of
+from glassformer.diagnosis.parts.heads import Heads, explained_products, projections_of
 from glassformer.diagnosis.parts.making import Thing, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
-from glassformer.diagnosis.parts.sequence import MOVED, B, S, SequenceSubject, T, folded, open_sequence
+from glassformer.diagnosis.parts.sequence import COUNTS, MOVED, B, S, SequenceSubject, T, folded, open_sequence, overwrites
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 
@@ -52,6 +52,8 @@ def _runs(subject: SequenceSubject) -> Finding:
 
 def _repeats(subject: SequenceSubject) -> Finding:
     x = subject.drawn()
+    if overwrites(subject, x):
+        return SAYS.bad("input_changed")
     change = difference(subject(x), subject(x))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
@@ -81,12 +83,11 @@ def _found(subject: SequenceSubject, visible: Tensor | None = None) -> tuple[Hea
     seen = projections_of(pairs, subject.d_model)
     if seen is None:
         return None, False
-    projections, merged = seen
     known = subject.n_heads
     heads = [known] if known else [n for n in range(1, subject.d_model + 1) if subject.d_model % n == 0]
     if visible is None and subject.built_in_causal:
         visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
-    return explained_heads(merged, projections, heads, visible), True
+    return explained_products(pairs, subject.d_model, heads, visible), True
 
 
 def _equation(subject: SequenceSubject) -> Finding:
@@ -103,7 +104,7 @@ def _equation(subject: SequenceSubject) -> Finding:
 def _learns(subject: SequenceSubject) -> Finding:
     module = subject.thing.module
     assert module is not None, "it applies to modules"
-    x = subject.drawn()
+    x = subject.drawn().requires_grad_()
     with torch.enable_grad():
         for parameter in module.parameters():
             parameter.requires_grad_(True)
@@ -114,6 +115,8 @@ def _learns(subject: SequenceSubject) -> Finding:
     without = [name for name in without if dict(named)[name].ndim > 1]
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
+    if x.grad is None or not bool(x.grad.abs().max() > 1e-9):
+        return SAYS.bad("no_gradient_back", names="x")
     matrices = sum(each.ndim > 1 for _, each in named)
     return SAYS.good("gradient_good", matrices=matrices)
 
@@ -148,6 +151,10 @@ def _rows_masked(subject: SequenceSubject) -> Finding:
     change = (subject(x, real=real) - subject(other, real=real)).abs()[real].max()
     if float(change) > MOVED:
         return SAYS.bad("mask_rows", change=f"{float(change):.2g}")
+    short = int(real[0].sum())
+    off = difference(subject(x, real=real)[:1, :short], subject(x[:1, :short]))
+    if off > COUNTS:
+        return SAYS.bad("padding_counts", name=subject.padding.name, off=f"{off:.2g}")
     return SAYS.good(
         "padding_good", name=subject.padding.name, meaning=subject.padding.form.meaning, shape=subject.padding.form.size
     )

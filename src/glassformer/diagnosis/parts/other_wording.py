@@ -576,6 +576,37 @@ WORDS = Catalogue(
             "en": "shape {got}; it must be {wanted}",
             "zh": "形状 {got}，应为 {wanted}",
         },
+        "rotary_pairs.name": {"en": "every pair turns, each at its own speed", "zh": "每一对都旋转，且速度各不相同"},
+        "rotary_pairs.why": {
+            "en": "fast pairs tell neighbours apart, slow ones tell far from near",
+            "zh": "快的维度对区分相邻位置，慢的区分远近",
+        },
+        "rotary_pairs.look": {
+            "en": "the frequencies: base ** (-2 i / E) as floating-point numbers, i = 0 .. E/2 - 1",
+            "zh": "频率：base ** (-2 i / E)，用浮点数计算，i = 0 .. E/2 - 1",
+        },
+        "rotary_few": {
+            "en": "only {turned} of {width} numbers turn; the others are the same at every position",
+            "zh": "{width} 个数中只有 {turned} 个旋转；其余的在每个位置都相同",
+        },
+        "rotary_one_speed": {"en": "all pairs turn at one speed", "zh": "所有维度对的旋转速度相同"},
+        "pairs_good": {"en": "{turned} of {width} numbers turn", "zh": "{width} 个数中有 {turned} 个旋转"},
+        "position_near.name": {"en": "neighbouring positions are alike", "zh": "相邻位置相似"},
+        "position_near.why": {
+            "en": "waves of many lengths tell how far apart two positions are; if all are short, near and far look alike",
+            "zh": "波长各异才能表示两个位置相距多远；若全是短波，远近就没有区别",
+        },
+        "position_near.look": {
+            "en": "the exponent: 10000 ** (-2 i / D), from 1 down to almost 1 / 10000",
+            "zh": "指数：10000 ** (-2 i / D)，从 1 降到接近 1 / 10000",
+        },
+        "position_far": {
+            "en": "neighbours have a mean cosine of {near}: the waves are shorter than a step",
+            "zh": "相邻位置的平均余弦为 {near}：波长比一步还短",
+        },
+        "position_one_wave": {"en": "all columns are one wave", "zh": "所有列都是同一个波"},
+        "near_good": {"en": "neighbours have a mean cosine of {near}", "zh": "相邻位置的平均余弦为 {near}"},
+        "no_waves": {"en": "no table of sines and cosines", "zh": "不是正弦余弦表"},
         "position_same": {
             "en": "positions {a} and {b} are alike",
             "zh": "位置 {a} 与 {b} 相同",
@@ -655,6 +686,10 @@ WORDS = Catalogue(
         "paper_other": {
             "en": "differs by {off} from the formula",
             "zh": "与公式相差 {off}",
+        },
+        "dtype_finer": {
+            "en": "bfloat16 becomes {got}: cast it back before it meets numbers of the old type",
+            "zh": "bfloat16 变成 {got}：与原类型的数相遇之前请转回来",
         },
         "dtype_good": {
             "en": "bfloat16 stays bfloat16",

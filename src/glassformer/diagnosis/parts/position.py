@@ -30,7 +30,7 @@ class PositionSubject:
         thing: What the user named.
         kind: "table" makes a table, "added" adds one to its input, "rotary" turns its input.
         call: Of a table: n -> (n, D); else x -> x with positions.
-        d_model: D.
+        d_model: D; of a rotation, E.
         heads_last: Of a rotation: it wants (B, T, H, E), and not (B, H, T, E).
         expect: What the user says of it: "paper" or "time_first".
         error: Why no call worked; None = one did.
@@ -87,11 +87,15 @@ def open_position(thing: Thing) -> PositionSubject:
 
 
 def _widths(thing: Thing) -> list[int]:
+    """What D, or E, may be: as it was made, else by what it holds; a rotation holds half as many frequencies."""
     if "d_model" in thing.sizes:
-        return [int(thing.sizes["d_model"])]
+        return [int(thing.sizes["d_model"]), D_HEAD]
     module = thing.module
     tensors = [] if module is None else [*module.parameters(), *module.buffers()]
-    return [*dict.fromkeys(int(tensor.shape[-1]) for tensor in tensors if tensor.ndim >= 2), D_MODEL]
+    sizes = [int(tensor.shape[-1]) for tensor in tensors if tensor.ndim >= 2]
+    sizes += [times * len(tensor) for times in (2, 1) for tensor in tensors if tensor.ndim == 1]
+    sizes += [value for value in ({} if module is None else vars(module)).values() if type(value) is int and value > 1]
+    return list(dict.fromkeys((*sizes, D_MODEL, D_HEAD)))
 
 
 def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Callable[[Any], Tensor]]]:
@@ -137,11 +141,11 @@ def _tried(subject: PositionSubject) -> PositionSubject | None:
         turned = difference(out.norm(dim=-1), x.norm(dim=-1)) < 1e-4
         silent = not bool(subject.call(torch.zeros_like(x)).any())  # what is added, is added to zeros too
         return subject if out.shape == x.shape and not turned and not silent else None
-    x = torch.randn(B, H, T, D_HEAD)
+    x = torch.randn(B, H, T, subject.d_model)
     out = subject.call(x)
     if out.shape != x.shape:
         return None
-    same = torch.randn(D_HEAD).expand(B, H, T, D_HEAD)  # where does it turn: along the heads, or along time?
+    same = torch.randn(subject.d_model).expand(B, H, T, subject.d_model)  # where does it turn: along the heads, or along time?
     found = subject.call(same)
     by_time = difference(found[:, :, :1].expand_as(found), found) > 1e-5
     by_head = difference(found[:, :1].expand_as(found), found) > 1e-5
@@ -231,7 +235,7 @@ def _known_tables(subject: PositionSubject) -> list[tuple[Tensor, str]]:
 
 def _begins(subject: PositionSubject) -> Finding:
     if subject.kind == "rotary":
-        x = torch.randn(B, H, T, D_HEAD)
+        x = torch.randn(B, H, T, subject.d_model)
         off = difference(subject.rotated(x)[:, :, 0], x[:, :, 0])
         return SAYS.bad("rotary_begins", off=f"{off:.2g}") if off > 1e-5 else SAYS.good("begins_good")
     table = subject.table()
@@ -275,14 +279,14 @@ def _paper(subject: PositionSubject) -> Finding:
 
 
 def _norms(subject: PositionSubject) -> Finding:
-    x = torch.randn(B, H, T, D_HEAD)
+    x = torch.randn(B, H, T, subject.d_model)
     off = difference(subject.rotated(x).norm(dim=-1), x.norm(dim=-1))
     return SAYS.bad("rotary_norm", off=f"{off:.2g}") if off > 1e-4 else SAYS.good("norms_good", off=f"{off:.1e}")
 
 
 def _relative(subject: PositionSubject) -> Finding:
     """The same query and the same key everywhere: their products are equal along each diagonal."""
-    q, k = (torch.randn(D_HEAD).expand(1, 1, T, D_HEAD).clone() for _ in range(2))
+    q, k = (torch.randn(subject.d_model).expand(1, 1, T, subject.d_model).clone() for _ in range(2))
     scores = (subject.rotated(q) @ subject.rotated(k).transpose(-1, -2))[0, 0]
     off = max(float((scores[1:, 1:] - scores[:-1, :-1]).abs().max()), 0.0)
     if off > 1e-3:
@@ -293,9 +297,42 @@ def _relative(subject: PositionSubject) -> Finding:
     return SAYS.good("relative_good", off=f"{off:.1e}")
 
 
+def _pairs(subject: PositionSubject) -> Finding:
+    """What each unit vector becomes: enough of them turn, and not all at one speed."""
+    unit = torch.eye(subject.d_model)[None, :, None].expand(1, -1, T, -1)  # one vector a head
+    if subject.heads_last:
+        unit = torch.eye(subject.d_model)[:, None, None].expand(-1, 1, T, -1)
+    stays = (subject.rotated(unit.clone()) * unit).sum(-1).reshape(subject.d_model, T)  # cos of each angle
+    turned = (1 - stays).abs().amax(1) > 1e-7
+    if int(turned.sum()) < min(4, subject.d_model):
+        return SAYS.bad("rotary_few", turned=int(turned.sum()), width=subject.d_model)
+    ahead = stays[turned][:, -1]
+    if subject.d_model > 2 and float(ahead.max() - ahead.min()) < 1e-4:
+        return SAYS.bad("rotary_one_speed")
+    return SAYS.good("pairs_good", turned=int(turned.sum()), width=subject.d_model)
+
+
+def _near(subject: PositionSubject) -> Finding:
+    """Waves of many lengths, most of them long: neighbours are alike."""
+    table = subject.table(MAX_LEN if _holds(subject, MAX_LEN) else T).double()
+    square = table.square().sum(-1)
+    if float((square - subject.d_model / 2).abs().max()) > 1e-3 * subject.d_model or subject.d_model < 4:
+        return Finding("not_applicable", SAYS.idle("no_waves"))
+    near = float((table[1:] * table[:-1]).sum(-1).mean() / square.mean())
+    if near < NEAR:
+        return SAYS.bad("position_far", near=f"{near:.2f}")
+    if int(torch.linalg.matrix_rank(table, rtol=1e-5)) <= 2:
+        return SAYS.bad("position_one_wave")
+    return SAYS.good("near_good", near=f"{near:.2f}")
+
+
+NEAR = 0.5
+"""Least cosine of neighbours: the fastest wave alone has cos(1) = 0.54, and every slower one more."""
+
+
 def _apart(subject: PositionSubject) -> Finding:
     """Every row and head is turned alike."""
-    x = torch.randn(1, 1, T, D_HEAD).expand(B, H, T, D_HEAD).clone()
+    x = torch.randn(1, 1, T, subject.d_model).expand(B, H, T, subject.d_model).clone()
     turned = subject.rotated(x)
     off = difference(turned, turned[:1, :1].expand_as(turned))
     return SAYS.bad("rotary_rows", off=f"{off:.2g}") if off > 1e-5 else SAYS.good("apart_good")
@@ -306,12 +343,14 @@ def _dtype(subject: PositionSubject) -> Finding:
     if module is not None:
         module.to(wanted)
     try:
-        shape = (B, T, subject.d_model) if subject.kind == "added" else (B, H, T, D_HEAD)
+        shape = (B, T, subject.d_model) if subject.kind == "added" else (B, H, T, subject.d_model)
         got = subject.call(torch.zeros(shape, dtype=wanted)).dtype
     finally:
         if module is not None:
             module.to(torch.float32)
     name = str(got).removeprefix("torch.")
+    if got == torch.float32:  # finer than what went in: nothing is lost, and the products of autocast are as before
+        return SAYS.good("dtype_finer", got=name)
     return SAYS.good("dtype_good") if got == wanted else SAYS.bad("position_dtype", got=name)
 
 
@@ -339,6 +378,7 @@ PROPERTIES: tuple[Property[PositionSubject], ...] = (
     Property("position_distinct", WORDS, _distinct, _is("table", "added"), ("position_run", "position_over_time")),
     Property("rotary_norms", WORDS, _norms, _is("rotary"), ("position_run",)),
     Property("rotary_relative", WORDS, _relative, _is("rotary"), ("position_run", "rotary_norms")),
+    Property("rotary_pairs", WORDS, _pairs, _is("rotary"), ("position_run", "rotary_norms", "rotary_relative")),
     Property("rotary_apart", WORDS, _apart, _is("rotary"), ("position_run",)),
     Property(
         "position_begins",
@@ -347,6 +387,7 @@ PROPERTIES: tuple[Property[PositionSubject], ...] = (
         after=("position_run", "position_over_time", "rotary_norms", "rotary_relative"),
     ),
     Property("position_shift", WORDS, _shift, _is_fixed, ("position_run", "position_over_time", "position_distinct")),
+    Property("position_near", WORDS, _near, _is_fixed, ("position_run", "position_over_time", "position_distinct")),
     Property(
         "position_paper",
         WORDS,

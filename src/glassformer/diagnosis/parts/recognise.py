@@ -125,6 +125,8 @@ def _by_trying(thing: Thing) -> PartKind | None:
             torch.manual_seed(0)
             moved = influence(subject, subject.drawn())
             if not bool(((moved - torch.diag(moved.diagonal())) > MOVED).any()):
+                if thing.parameters and any(_is_of_attention(name) for name in parameters_of(thing.instance)):
+                    return KINDS["multi_head"]  # one that looks at nothing
                 return KINDS["feed_forward"] if thing.parameters else KINDS["position"]
             return KINDS["encoder_layer" if _has_feed_forward(thing, subject.d_model) else "multi_head"]
     inside = [name.lower() for name in required_of(thing.instance) if "mask" not in name.lower()]
@@ -138,6 +140,10 @@ def _by_trying(thing: Thing) -> PartKind | None:
     if any("Norm" in name for name in names):
         return KINDS["encoder_layer"]
     return KINDS["multi_head"] if len(thing.parameters) >= 3 else None
+
+
+def _is_of_attention(name: str) -> bool:
+    return any(word in name.lower() for word in ("mask", "causal", "keep", "head"))
 
 
 def _adds(thing: Thing) -> bool:
@@ -223,6 +229,7 @@ def opened(kind: PartKind, thing: Thing, expect: str | None) -> Any:
 
 
 EXPECTED: Mapping[str, tuple[str, ...]] = {
+    "attention": ("safe",),
     "encoder_layer": ("pre", "post"),
     "decoder_layer": ("pre", "post"),
     "position": ("paper", "time_first"),

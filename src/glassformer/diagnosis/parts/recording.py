@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import FunctionType
 from typing import Any
 
@@ -84,6 +85,18 @@ class _Mode(TorchFunctionMode):
 
 def _is_view(tensor: Tensor, learned: frozenset[int]) -> bool:
     return tensor._base is not None and tensor._base.data_ptr() in learned
+
+
+def straight(products: Sequence[tuple[Tensor, Tensor]]) -> bool:
+    """Return whether a product to a greater width goes into the next one, which leads back, as it is: no activation.
+
+    Args:
+        products: What went in and came out of each, in order.
+    """
+    return any(
+        x.shape[-1] == back.shape[-1] < y.shape[-1] and y.shape == inner.shape and torch.equal(y, inner)
+        for (x, y), (inner, back) in pairwise(products)
+    )
 
 
 def recorded(run: Callable[[], Any], modules: Sequence[nn.Module]) -> Recording:

@@ -200,6 +200,9 @@ def _peak(rates: Sequence[float]) -> int:
 
 def _falls(subject: ScheduleSubject) -> Finding:
     rates = subject.rates()
+    bad = next((step for step, rate in enumerate(rates, 1) if not math.isfinite(rate) or rate < 0), None)
+    if bad is not None:
+        return SAYS.bad("schedule_negative", step=bad, rate=f"{rates[bad - 1]:.3g}")
     peak = _peak(rates)
     after = rates[peak - 1 :]
     rise = next((step for step, (a, b) in enumerate(pairwise(after), peak) if b > a * (1 + 1e-9)), None)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from glassformer.diagnosis.parts.calling import (
     MEANINGS,
     MaskForm,
+    Meaning,
     influence,
     modules_of,
     tensors_in,
@@ -23,6 +24,8 @@ from glassformer.diagnosis.parts.recording import Product
 B, T, S = 3, 5, 7
 MOVED = 1e-6
 """Smallest change of an output that is more than rounding."""
+COUNTS = 1e-4
+"""Smallest difference of a padded row from the same row alone that is more than rounding."""
 
 MEMORY_NAMES = (
     "memory",
@@ -279,7 +282,17 @@ def _ways(subject: SequenceSubject, names: Sequence[str], shapes: Sequence[str])
     for shape in shapes:
         for meaning in MEANINGS:
             for name in names:
+                if meaning in _against(name):
+                    continue
                 yield MaskWay(name, MaskForm(meaning, shape, heads))
+
+
+def _against(name: str) -> tuple[Meaning, ...]:
+    """What the numbers of a mask cannot say, going by its name: `keep` is no word for what is hidden."""
+    low = name.lower()
+    if any(word in low for word in ("keep", "valid", "visible", "allow")):
+        return ("hide", "hide_number")
+    return ("keep", "keep_number") if "key_padding" in low else ()
 
 
 def _pair_trial(subject: SequenceSubject, memory: Tensor | None) -> Trial:
@@ -357,6 +370,14 @@ def padding_badness(run: Callable[[Tensor], Tensor], x: Tensor, real: Tensor, *,
             moved[position] = True
         wrong += float((moved != real[0, position]).sum())
     return wrong
+
+
+def overwrites(subject: SequenceSubject, x: Tensor, memory: Tensor | None = None) -> bool:
+    """Return whether a call writes to what it was given."""
+    given = [each for each in (x, memory) if each is not None]
+    before = [each.clone() for each in given]
+    subject(x, memory)
+    return not all(map(torch.equal, before, given))
 
 
 def folded(made: Product, subject: SequenceSubject) -> tuple[Tensor, Tensor]:
