@@ -23,10 +23,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.diagnosis.planted.catalogue import HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
+
 from glassformer.core.errors import GlassformerError
 from glassformer.diagnosis.user_model import examine_named
 from glassformer.diagnosis.verdict import Verdict
-from tests.diagnosis.planted.catalogue import HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
 
 MEANS: dict[str, tuple[str, ...]] = {
     # Of models; keys that are words of the catalogue mean themselves.

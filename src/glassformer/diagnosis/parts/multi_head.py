@@ -13,7 +13,17 @@ from glassformer.diagnosis.parts.calling import Says, difference, influence
 from glassformer.diagnosis.parts.heads import Heads, explained_products, projections_of
 from glassformer.diagnosis.parts.making import Thing, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
-from glassformer.diagnosis.parts.sequence import COUNTS, MOVED, B, S, SequenceSubject, T, folded, open_sequence, overwrites
+from glassformer.diagnosis.parts.sequence import (
+    COUNTS,
+    MOVED,
+    B,
+    S,
+    SequenceSubject,
+    T,
+    folded,
+    open_sequence,
+    overwrites,
+)
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 
