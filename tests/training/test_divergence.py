@@ -271,13 +271,20 @@ def test_o14_norm_that_overflows_names_the_largest_gradient(text):
     assert "Every gradient is finite, but their norm is not; the largest is 1e+30, of decoder.final_norm.weight" in said
 
 
-def test_o14_what_the_forward_pass_hid_is_told_with_the_bad_gradient(text):
-    """The infinity stands where nothing is predicted from it: the loss is finite."""
-    one = made(text_model(text, **SOUND))
-    plant(one, "decoder.blocks.0.attention", lambda out: out + (out * math.inf).nan_to_num(0, 0, 0))
-    said = message(one, next(one.windows()))
-    assert said.startswith("the gradient of update 1")
-    assert "made in decoder.blocks.0" in said
+def test_o14_what_the_forward_pass_hid_is_told_with_the_bad_gradient(tmp_path):
+    """A NaN at padding never reaches the loss, but 0 * NaN spoils the gradient of the norm behind it."""
+    one = made(translation(tmp_path / "data", **SOUND))
+    [batch] = next(one.windows())
+    row = batch.lengths.index(min(batch.lengths))
+    column = batch.inputs.shape[1] - 1
+    assert batch.lengths[row] <= column
+    at = (torch.tensor(row), torch.tensor(column))
+    plant(one, "decoder.blocks.1.feed_forward", lambda out: out.index_put(at, out.new_tensor(math.nan)))
+    said = message(one, [batch])
+    assert said.startswith("the gradient of update 1 is not finite")
+    assert "made in decoder.blocks.1.feed_forward_norm, and is that of decoder.blocks.1.feed_forward_norm." in said
+    assert f"row {row} (of 0 to 3; item {batch.items[row]}), padding of the target in column {column}" in said
+    assert said.endswith("The output of decoder.blocks.1.feed_forward holds nan already in the forward pass")
 
 
 # --- update

@@ -187,7 +187,7 @@ class Failure:
         if low == len(counts):
             return None
         bad = torch.zeros(batch.labels.shape, dtype=torch.bool)
-        bad.view(-1)[counts[low]] = True
+        bad.view(-1)[int(counts[low])] = True
         return find_spot("decoder", bad if bad.ndim == 1 else bad[..., None], rows_of(batch)[-1:])
 
 
@@ -267,7 +267,7 @@ def _joined(lines: Sequence[str | None]) -> str:
 
 def _names(bad: Sequence[str], n_all: int, site: str) -> str:
     """How many parameters have a bad gradient, and the first two: those of `site`, or the last in the model."""
-    backwards = bad[::-1]
-    first = sorted(backwards, key=lambda name: not name.startswith(site))
+    near = [name for name in bad if name.startswith(site)]
+    first = [*near[::-1], *(name for name in bad[::-1] if name not in near)]
     more = f" and {len(bad) - 2} more" if len(bad) > 2 else ""
     return f"Not finite are the gradients of {len(bad)} of {n_all} parameters: {', '.join(first[:2])}{more}"
