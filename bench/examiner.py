@@ -21,13 +21,12 @@ from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.diagnosis.planted.catalogue import HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from glassformer.core.errors import GlassformerError
 from glassformer.diagnosis.user_model import examine_named
 from glassformer.diagnosis.verdict import Verdict
+from diagnosis.planted.catalogue import HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
 
 MEANS: dict[str, tuple[str, ...]] = {
     # Of models; keys that are words of the catalogue mean themselves.

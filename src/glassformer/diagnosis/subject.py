@@ -204,13 +204,18 @@ class ModelSubject:
 
 @contextmanager
 def quietly(model: nn.Module, seed: int = 0) -> Iterator[None]:
-    """Run what is inside with fresh generators, and with new tensors in the type that the model computes in."""
-    before = torch.get_default_dtype()
+    """Run what is inside with fresh generators, and with new tensors in the type that the model computes in.
+
+    Torch's fast path for layers in eval mode reads some masks otherwise than training does: it is off.
+    """
+    before, fast = torch.get_default_dtype(), torch.backends.mha.get_fastpath_enabled()
     start_chance(seed, model)
     try:
         torch.set_default_dtype(next((p.dtype for p in model.parameters() if p.is_floating_point()), before))
+        torch.backends.mha.set_fastpath_enabled(False)
         yield
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         torch.set_default_dtype(before)
 
 

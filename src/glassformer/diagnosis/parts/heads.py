@@ -80,26 +80,37 @@ class Heads:
 
 def explained_products(
     products: Sequence[tuple[Tensor, Tensor]], d_model: int, heads: Sequence[int], visible: Tensor | None = None
-) -> Heads | None:
-    """Return the multi-head attention with the fewest faults that made products of one another; None if none did.
+) -> tuple[Heads | None, bool]:
+    """Return the multi-head attention with the fewest faults that made products of one another, and whether any could.
 
-    One matrix for q, k and v may hold them side by side, or head by head, each head's q, k and v side by side.
+    One matrix for q, k and v may hold them side by side, or head by head, each head's q, k and v side by side; and
+    several heads may share a key and a value.
 
     Args:
         products: As `projections_of` takes them.
         d_model: D.
         heads: What H may be.
         visible: What could be seen, where a mask was given. *Shape:* (B, T, S).
+
+    Returns:
+        The attention, or None if none is known that does it; False if the products are not those of one attention.
     """
-    layouts = [(heads, projections_of(products, d_model))]
-    if any(y.shape[-1] == 3 * d_model for _, y in products[:-1]):
-        layouts += [([number], projections_of(products, d_model, packed=number)) for number in heads]
-    for most in (0, None):
-        for numbers, seen in layouts:
-            found = None if seen is None else explained_heads(seen[1], seen[0], numbers, visible, most)
+    plain = projections_of(products, d_model)
+    apart = [(projections_of(products, d_model, n_heads=number), [number]) for number in heads]
+    layouts = [(seen, numbers) for seen, numbers in apart if seen is not None and _is_new(seen, plain)]
+    if plain is not None:
+        layouts = [(plain, list(heads)), *layouts]
+    for first in (True, False):  # no fault in any layout before any fault in one
+        for (projections, merged), numbers in layouts:
+            most = 0 if first else None if projections is layouts[0][0][0] else 1
+            found = explained_heads(merged, projections, numbers, visible, most)
             if found is not None:
-                return found
-    return None
+                return found, True
+    return None, bool(layouts)
+
+
+def _is_new(seen: tuple[list[Tensor], Tensor], plain: tuple[list[Tensor], Tensor] | None) -> bool:
+    return plain is None or any(not torch.equal(a, b) for a, b in zip(seen[0], plain[0], strict=False))
 
 
 def explained_heads(
@@ -154,14 +165,14 @@ def _guesses(number: int, heads: Sequence[int], *, masked: bool) -> Iterator[Hea
 
 
 def projections_of(
-    products: Sequence[tuple[Tensor, Tensor]], d_model: int, packed: int | None = None
+    products: Sequence[tuple[Tensor, Tensor]], d_model: int, n_heads: int | None = None
 ) -> tuple[list[Tensor], Tensor] | None:
     """Return the queries, keys and values in any order, and what went into the last projection.
 
     Args:
         products: What went in and came out of each product with a learned matrix, in order. *Shape:* (B, T, ...).
         d_model: D.
-        packed: Number of heads by which q, k and v stand in turns in one product; None = each in one piece.
+        n_heads: H, where q, k and v of each head stand side by side, or heads share keys; None = each in one piece.
 
     Returns:
         Projections (B, T, D) and what was merged; None where the products are not those of one attention.
@@ -177,17 +188,19 @@ def projections_of(
             return None
         if y.shape[-1] == d_model:
             outputs.append(y)
-        elif packed is not None and y.shape[-1] == 3 * d_model:
-            outputs += [each.flatten(2) for each in y.unflatten(-1, (packed, -1)).chunk(3, dim=-1)]
+        elif n_heads is not None and y.shape[-1] == 3 * d_model:
+            outputs += [each.flatten(2) for each in y.unflatten(-1, (n_heads, -1)).chunk(3, dim=-1)]
         elif y.shape[-1] in (2 * d_model, 3 * d_model):
             outputs += y.split(d_model, dim=-1)
         elif d_model % y.shape[-1] == 0:
             parts.append(y)
         else:
             return None
+    width = parts[0].shape[-1] if parts else 0
+    if n_heads is not None and (len(first), len(parts)) == (3, 2) and _share(n_heads, width, d_model):
+        outputs, parts = [*outputs, *(_shared(each, n_heads, d_model) for each in parts)], []
     if parts:
-        n_heads = d_model // parts[0].shape[-1]
-        if len(parts) != 3 * n_heads:
+        if len(parts) != 3 * (d_model // parts[0].shape[-1]):
             return None
         in_turns = [torch.cat(parts[which::3], dim=-1) for which in range(3)]
         outputs += in_turns
@@ -196,3 +209,15 @@ def projections_of(
     if merged.ndim != 3 or merged.shape[-1] != d_model or not outputs:
         return None
     return outputs, merged
+
+
+def _share(n_heads: int, width: int, d_model: int) -> bool:
+    """Whether keys of that width in all are those of a number of heads that divides H."""
+    groups = width * n_heads // d_model
+    return groups > 0 and width * n_heads % d_model == 0 and n_heads % groups == 0
+
+
+def _shared(y: Tensor, n_heads: int, d_model: int) -> Tensor:
+    """Keys or values of fewer heads, as each head that shares them sees them."""
+    groups = y.shape[-1] * n_heads // d_model
+    return y.unflatten(-1, (groups, -1)).repeat_interleave(n_heads // groups, dim=-2).flatten(-2)

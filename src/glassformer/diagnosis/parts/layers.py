@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.parts.calling import Says, difference, influence
-from glassformer.diagnosis.parts.heads import explained_products, projections_of
+from glassformer.diagnosis.parts.heads import explained_products
 from glassformer.diagnosis.parts.layers_wording import WORDS
 from glassformer.diagnosis.parts.making import Thing, positional_of
 from glassformer.diagnosis.parts.recording import recorded, straight
@@ -103,7 +103,7 @@ def _residual(subject: SequenceSubject) -> Finding:
     if doubled(module, lambda x: subject(x, memory), subject.drawn()):
         return SAYS.bad("residual_twice")
     name = None if inner is None else unheard(module, inner, lambda: _listens(subject))
-    return SAYS.good("residual_good") if name is None else SAYS.bad("residual_dropped", where=name)
+    return SAYS.good("residual_good") if name is None else SAYS.bad("residual_dropped", where=name, name=name)
 
 
 def _listens(subject: SequenceSubject) -> bool:
@@ -314,16 +314,15 @@ def _attention(subject: SequenceSubject) -> Finding:
     sights = _sights(subject, memory)
     seen = False
     for end in range(2, min(5, stop or len(products)) + 1):
-        inside = projections_of(products[:end], subject.d_model)
-        if inside is None or any(each.shape[1] != T for each in inside[0]):
+        if any(each.shape[1] != T for _, each in products[:end]):
             continue
-        tried = (explained_products(products[:end], subject.d_model, heads, visible) for visible in sights)
-        found = next((each for each in tried if each is not None), None)
+        tried = [explained_products(products[:end], subject.d_model, heads, visible) for visible in sights]
+        found = next((each for each, _ in tried if each is not None), None)
         if found is not None:
             if found.faults:
                 return SAYS.bad(found.faults[0], heads=found.n_heads, off="1")
             return SAYS.good("heads_good", heads=found.n_heads)
-        seen = seen or end >= 4
+        seen = seen or (end >= 4 and tried[0][1])
     return SAYS.bad("heads_other") if seen and stop else Finding("not_applicable", SAYS.idle("inside_hidden"))
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glassformer.diagnosis.parts.attention_wording import WORDS
 from glassformer.diagnosis.parts.calling import Says, difference, influence
-from glassformer.diagnosis.parts.heads import Heads, explained_products, projections_of
+from glassformer.diagnosis.parts.heads import Heads, explained_products
 from glassformer.diagnosis.parts.making import Thing, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
 from glassformer.diagnosis.parts.sequence import (
@@ -90,14 +90,11 @@ def _found(subject: SequenceSubject, visible: Tensor | None = None) -> tuple[Hea
     options = subject.masks(T, visible)
     record = recorded(lambda: subject.run(x, memory, **options), subject.modules())
     pairs = [folded(product, subject) for product in record.products]
-    seen = projections_of(pairs, subject.d_model)
-    if seen is None:
-        return None, False
     known = subject.n_heads
     heads = [known] if known else [n for n in range(1, subject.d_model + 1) if subject.d_model % n == 0]
     if visible is None and subject.built_in_causal:
         visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
-    return explained_products(pairs, subject.d_model, heads, visible), True
+    return explained_products(pairs, subject.d_model, heads, visible)
 
 
 def _equation(subject: SequenceSubject) -> Finding:
