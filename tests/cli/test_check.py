@@ -134,3 +134,16 @@ def test_check_says_what_is_wrong_with_a_name(mine: Path, tmp_path: Path) -> Non
     broken = tmp_path / "broken.py"
     broken.write_text("def f(:\n")
     refused(call("check", f"{broken}:f"), "SyntaxError")
+
+
+def test_check_keeps_what_the_code_prints_out_of_the_json(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("print('loaded')\n\ndef attention(q, k, v):\n    print('called')\n    return v\n", encoding="utf-8")
+    told = json.loads(call("check", f"{file}:attention", "--json").stdout)
+    assert told["ok"] is False
+
+
+def test_check_says_where_make_of_a_template_failed(tmp_path: Path) -> None:
+    file = tmp_path / "how.py"
+    file.write_text("KIND, VOCAB = 'decoder', 9\ndef make():\n    return {}['x']\ndef call():\n    pass\n")
+    refused(call("check", file), "failed: KeyError: 'x' (line 3)")

@@ -23,6 +23,11 @@ def raising(error: BaseException) -> Callable[[], None]:
     [
         (CheckpointError("it is damaged"), 1, "error: it is damaged\n"),
         (KeyboardInterrupt(), 130, "stopped\n"),
+        (
+            SystemExit(3),
+            1,
+            "error: the code that is run ended the program, exit(3); it must return or raise an error\n",
+        ),
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
         (PermissionError(13, "Permission denied", "book.txt"), 1, "error: Permission denied: book.txt\n"),
         (OSError("something else"), 1, "error: something else\n"),

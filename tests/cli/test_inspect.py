@@ -201,7 +201,7 @@ def test_inspect_says_what_a_classifier_decided(label_run: Path) -> None:
 def test_patches_are_told_line_by_line(text_run: Path) -> None:
     result = call("inspect", text_run, "The fox", "--patch", "decoder.*.attention.output=zero", "--ablate", "none")
     lines = result.stdout.splitlines()
-    assert lines[0] == "decoder.*.attention.output=zero: 1 values changed"
+    assert lines[0] == "decoder.*.attention.output=zero: 1 value changed"
     assert re.fullmatch(
         r"  loss [\d.]+ -> [\d.]+ nats, mean KL [\d.]+ nats, \d+ of \d+ answers changed",
         lines[1],

@@ -53,3 +53,10 @@ def test_names_that_are_not_there_are_refused(tmp_path: Path) -> None:
         load_user_code(f"{tmp_path / 'other.py'}:attention")
     assert is_user_code("a/b.py:C")
     assert not is_user_code("preset:tiny")
+
+
+def test_the_line_is_told_of_a_file_that_is_named_from_where_one_stands(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\nraise ValueError('boom')\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"ValueError: boom \(line 2\)"):
+        load_user_code("mine.py:x")

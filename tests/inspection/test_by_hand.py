@@ -88,6 +88,7 @@ def test_csv_and_json_say_the_same():
         (CSV.replace("4,5,6", "4,5"), "W_v is no matrix of numbers"),
         (CSV.replace("4,5,6", "4,x,6"), "W_v is no matrix of numbers"),
         (CSV.replace("4,5,6", "4,nan,6"), "W_v has a number that is not finite"),
+        (CSV.replace("4,5,6", "4,1e200,6"), "W_v has a number that is not finite or beyond ±1e+09"),
         (CSV + "7,8,9\n", "X has 2 columns, so W_q, W_k and W_v must have 2 rows"),
         (CSV.replace("2,0\n0,2\nW_v", "2\n0\nW_v"), "W_q and W_k must have as many columns"),
         (CSV.replace("a,b", "a,b,c"), "3 words for 2 rows of X"),

@@ -138,3 +138,16 @@ def test_mistakes_are_named(tiny, tmp_path):
     ]:
         with pytest.raises(error, match=says):
             changed(model, text)
+
+
+def test_numbers_that_are_none_are_refused(tiny, tmp_path):
+    np.save(tmp_path / "nan.npy", np.full((5, 16), np.nan))
+    np.save(tmp_path / "complex.npy", np.zeros((5, 16), complex))
+    with pytest.raises(DataError, match=r"nan\.npy holds a NaN"):
+        changed(tiny(), f"decoder.blocks.0.residual={tmp_path}/nan.npy")
+    with pytest.raises(DataError, match=r"complex\.npy holds complex numbers"):
+        changed(tiny(), f"decoder.blocks.0.residual={tmp_path}/complex.npy")
+
+
+def test_the_mean_of_a_mask_is_the_mask(tiny):
+    assert changed(tiny(), "*.mask=mean").divergence < 1e-7  # shown, the mask is applied by the equation, not fused

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer
+from glassformer.core.attention_config import PatternConfig
 from glassformer.core.config import TransformConfig, TransformerConfig
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.core.position_config import RotaryConfig
@@ -21,6 +22,7 @@ from glassformer.core.tape import Tape
 from glassformer.families.registry import PRESETS
 from glassformer.inspection.trace import Trace, trace
 from glassformer.inspection.trace_steps import Step
+from glassformer.inspection.trace_text import who_rows
 from glassformer.inspection.trace_wording import REASONS, TITLES
 from glassformer.models.arguments import AttentionArguments, ModelArguments
 from glassformer.models.transformer import Transformer
@@ -314,3 +316,11 @@ def test_impossible_wishes_are_refused_with_the_way_out(tiny: Make):
 def test_step_says_its_sizes():
     step = Step(1, "head", "", "logits", "B T V", torch.zeros(1, 2, 3), "", "", "")
     assert step.sizes == (1, 2, 3)
+
+
+@pytest.mark.parametrize("narrowed", [{"window": 2}, {"pattern": PatternConfig(block=2, near=1)}])
+def test_what_a_token_sees_is_not_all_before_it_behind_a_window(tiny: Make, narrowed):
+    assert [row[3] for row in who_rows(read(tiny()), "en")[1:]] == ["itself and those before it"]
+    found = read(tiny(attention=narrowed))
+    assert found.asking[0].narrow
+    assert [row[3] for row in who_rows(found, "en")[1:]] == ["itself and some before it"]

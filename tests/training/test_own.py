@@ -18,6 +18,8 @@ from glassformer.generation.score import score
 from glassformer.generation.text import beam_texts, generate_texts, source_ids
 from glassformer.inspection.attention import attention_weights
 from glassformer.inspection.inspect import Axis, inspect_sample
+from glassformer.inspection.trace import trace
+from glassformer.inspection.trace_generation import trace_generation
 from glassformer.models.own import OwnTransformer, own_code
 from glassformer.training.recipe import own_recipe
 from glassformer.training.run import evaluate_run, resume, train
@@ -221,3 +223,27 @@ def test_wrong_shapes_and_constructors_are_named(mine: str, tmp_path: Path) -> N
     tokens = torch.zeros(2, 3, dtype=torch.long)
     with pytest.raises(DataError, match=r"Mine returned \(2, 13\) for a target \(2, 3\)"):
         model(tokens, memory=model.encode(tokens))
+
+
+def test_what_its_code_raises_is_told_with_its_line(tmp_path: Path) -> None:
+    text = "import torch\nclass M(torch.nn.Linear):\n  def __init__(self, vocab_size): super().__init__(2, 2)\n"
+    (tmp_path / "raises.py").write_text(f"{text}  def forward(self, source, target):\n    return [][3]\n")
+    with pytest.raises(ConfigError, match=r"called with \(4, \d\), \(4, \d\): IndexError.*\(line 5\)"):
+        train(own_recipe("reverse", f"{tmp_path / 'raises.py'}:M", SMALL), tmp_path / "run")
+
+
+def test_a_model_without_parameters_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text(
+        "import torch\nclass M(torch.nn.Module):\n  def __init__(self, vocab_size): super().__init__()\n"
+        "  def forward(self, source, target): return target\n"
+    )
+    with pytest.raises(ConfigError, match="has no parameters"):
+        train(own_recipe("reverse", f"{tmp_path / 'empty.py'}:M", SMALL), tmp_path / "run")
+
+
+def test_it_cannot_be_traced(run: Path) -> None:
+    model = load(str(run)).model
+    with pytest.raises(UnsupportedError, match="a model of your own"):
+        trace(model, [1], sources=[3, 4])
+    with pytest.raises(UnsupportedError, match="a model of your own"):
+        trace_generation(model, [1], 2, sources=[3, 4])

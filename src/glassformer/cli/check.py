@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +59,7 @@ def check(
         Path | None, typer.Option(metavar="DIR", help="Where the exercises are.", show_default=False)
     ] = None,
     known: Annotated[bool, typer.Option("--list", help="Print the properties, and what each is.")] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Of everything random.")] = 0,
     language: Annotated[str, typer.Option(metavar="NAME", help="Of the verdicts: en or zh.")] = "en",
     as_json: Json = False,
     device: Device = "cpu",
@@ -91,7 +93,8 @@ def check(
         write_template(template, model)
         typer.echo(f"{template}: fill it in, then run  glassformer check {quoted(template)}")
     else:
-        report = _examine(model, kind, expect, keys, seed, device, threads)
+        with redirect_stdout(sys.stderr):  # what the code that is examined prints is no part of the report
+            report = _examine(model, kind, expect, keys, seed, device, threads)
         if as_json:
             echo_json(report.as_dict(language))
         else:

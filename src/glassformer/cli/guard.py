@@ -39,6 +39,8 @@ def guarded(verb: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt:
             typer.echo("stopped", err=True)
             raise typer.Exit(130) from None
+        except SystemExit as error:  # ours is typer.Exit: code of the user's own that is run calls exit()
+            _fail(f"the code that is run ended the program, exit({error.code}); it must return or raise an error")
         except BrokenPipeError:  # whoever read our output has gone, as `| head` does
             _drop_output()
             raise typer.Exit(141) from None

@@ -84,7 +84,7 @@ def _imported(file: Path) -> tuple[ModuleType, tuple[Path, ...]]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise ConfigError(f"{file} cannot be imported: {_where(error, file)}") from error
+        raise ConfigError(f"{file} cannot be imported: {said_with_line(error, file)}") from error
     finally:
         sys.path.remove(folder)
         for name in set(sys.modules) - before - {OWN}:
@@ -94,9 +94,10 @@ def _imported(file: Path) -> tuple[ModuleType, tuple[Path, ...]]:
     return module, tuple(sorted(neighbours))
 
 
-def _where(error: BaseException, file: Path) -> str:
-    """The kind of error, its message, and the line of the user's file that it came from."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+def said_with_line(error: BaseException, file: Path) -> str:
+    """Return the kind of an error, its message, and the line of the user's file that it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == file.resolve()]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     at = f" (line {line})" if line else ""

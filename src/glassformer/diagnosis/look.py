@@ -238,9 +238,8 @@ def contrast_lines(look: Look, number: int = 5) -> list[str]:
             for place, values in ((move.leaves, move.left), (move.gains, move.gained))
             if place is not None
         ]
-        return (
-            f"  layer {layer} head {move.head}  {labels[0][move.rows[0]]}: change {move.change:.3f}, {', '.join(parts)}"
-        )
+        name = f"  layer {layer} head {move.head}  {labels[0][move.rows[0]]}"
+        return ", ".join([f"{name}: change {move.change:.3f}", *parts])
 
     rows = ", ".join(labels[0][row] for row, _ in pair.contrast.rows)
     shown = [f"heads whose attention from {rows} changes most (weight in the first text -> in the second):"]
@@ -254,7 +253,7 @@ def outcome_lines(look: Look, number: int = 5) -> list[str]:
     outcome, found = look.found.outcome, look.found
     if outcome is None:
         return []
-    shown = [f"{', '.join(outcome.interventions)}: {len(outcome.sites)} values changed"]
+    shown = [f"{', '.join(outcome.interventions)}: {len(outcome.sites)} value{'s' * (len(outcome.sites) != 1)} changed"]
     if outcome.kind == "vector":
         return [*shown, f"  the text's vector turned by {outcome.divergence:.4g} (1 - cosine)"]
     before, after = outcome.loss

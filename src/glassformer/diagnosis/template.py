@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from glassformer.core.errors import ConfigError
 from glassformer.core.files import write_text
-from glassformer.core.user_code import load_user_code
+from glassformer.core.user_code import load_user_code, said_with_line
 from glassformer.diagnosis.subject import Caller, Given, Kind, ModelSubject
 
 TEXT = Template('''\
@@ -103,7 +103,10 @@ def subject_from(file: Path) -> ModelSubject:
     vocab, width = told.get("VOCAB"), told.get("WIDTH")
     if (vocab is None) == (width is None):
         raise ConfigError(f"{file} must say one of VOCAB, if token ids go in, and WIDTH, if embeddings do")
-    model = told["make"]()
+    try:
+        model = told["make"]()
+    except Exception as error:  # of the user's own code
+        raise ConfigError(f"make() in {file} failed: {said_with_line(error, file)}") from error
     if not isinstance(model, nn.Module):
         raise ConfigError(f"make() in {file} returned a {type(model).__name__}; it must return an nn.Module")
     outputs = _Called(call)

@@ -27,6 +27,9 @@ NAMES = ("X", "W_q", "W_k", "W_v")
 MOST = 32
 """Most rows or columns of a matrix that is to be followed by eye."""
 
+LARGEST = 1e9
+"""Numbers beyond it cannot be followed by eye, and their products might not be finite."""
+
 FORMAT = (
     'JSON: {"words": ["I", "am"], "X": [[1, 0], [0, 1]], "W_q": [[..]], "W_k": [[..]], "W_v": [[..]]}, words being '
     "optional; CSV: a line with a name, X, W_q, W_k or W_v (or words), then its rows, one a line"
@@ -199,8 +202,8 @@ def _matrix(name: str, rows: Any, path: str) -> Tensor:
         raise DataError(f"{path}: {name} is no matrix of numbers, each row as long as the first: {error}") from error
     if made.ndim != 2 or made.numel() == 0 or max(made.shape) > MOST:
         raise DataError(f"{path}: {name} has shape {tuple(made.shape)}; give 1 to {MOST} rows of 1 to {MOST} numbers")
-    if not bool(made.isfinite().all()):
-        raise DataError(f"{path}: {name} has a number that is not finite")
+    if not bool((made.abs() <= LARGEST).all()):
+        raise DataError(f"{path}: {name} has a number that is not finite or beyond ±{LARGEST:g}; give smaller ones")
     return made
 
 

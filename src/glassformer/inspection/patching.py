@@ -107,7 +107,7 @@ class Intervention:
         if shape[-1] == "S":  # weights: evenly over all that is seen; scores: so that weights become so
             seen = old != 0
             even = old.sum(-1, keepdim=True) / seen.sum(-1, keepdim=True).clamp(min=1)
-            return torch.where(seen, even, old)
+            return torch.where(seen, even.to(old.dtype), old)  # of a mask, the mask
         return old.mean(-2, keepdim=True).expand_as(old)
 
 
@@ -238,9 +238,16 @@ def _read(path: Path) -> Tensor:
         raise ConfigError(f"{path} is neither zero, nor mean, nor a file that ends in {', '.join(FILES)}")
     if not path.is_file():
         raise DataError(f"there is no file {path}")
+    numbers = _numbers(path)
+    if numbers.is_complex() or bool(numbers.isnan().any()):
+        raise DataError(f"{path} holds {'complex numbers' if numbers.is_complex() else 'a NaN'}; a patch needs numbers")
+    return numbers.float()
+
+
+def _numbers(path: Path) -> Tensor:
     try:
         if path.suffix == ".npy":
-            return torch.from_numpy(np.load(path, allow_pickle=False)).float()
+            return torch.from_numpy(np.load(path, allow_pickle=False))
         if path.suffix == ".json":
             return torch.tensor(json.loads(path.read_text("utf-8")), dtype=torch.float32)
         from safetensors.torch import load_file
@@ -252,4 +259,4 @@ def _read(path: Path) -> Tensor:
         raise DataError(f"{path} is damaged: {error}") from error
     if len(tensors) != 1:
         raise DataError(f"{path} holds {len(tensors)} tensors ({', '.join(sorted(tensors)[:5])}); a patch needs one")
-    return next(iter(tensors.values())).float()
+    return next(iter(tensors.values()))

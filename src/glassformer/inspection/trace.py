@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer.core.config import BlockConfig
-from glassformer.core.errors import DataError
+from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.inspection.attention import COPIES, mib
 from glassformer.inspection.trace_steps import (
@@ -31,6 +31,7 @@ from glassformer.inspection.trace_steps import (
 )
 from glassformer.models.brief import differences
 from glassformer.models.inference import inference
+from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 from glassformer.parts.block import Block
@@ -56,11 +57,13 @@ class Asking:
         kind: "encoder" or "decoder", which look at themselves, or "cross", the decoder looking at the encoder.
         causal: Whether a token sees only itself and what stands before it.
         layers: How many layers have it.
+        narrow: Whether a window or a pattern hides more in some of them.
     """
 
     kind: Literal["encoder", "decoder", "cross"]
     causal: bool
     layers: int
+    narrow: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +138,10 @@ def trace(
 
     Raises:
         DataError: Nothing to read, no such layer, more memory than `limit_bytes`, or more tokens than the context.
-        UnsupportedError: Sources without an encoder to read them, or none for an encoder-decoder.
+        UnsupportedError: Sources without an encoder to read them, or none for an encoder-decoder; a
+            user's own model.
     """
+    refuse_own(model)
     if not tokens or (sources is not None and not sources):
         raise DataError("there is no token to follow: the text is empty, and this vocabulary has no begin token")
     stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
@@ -163,6 +168,16 @@ def trace(
     labels["C"] = classes
     found = tuple(replace(step, number=number) for number, step in enumerate(steps.found, start=1))
     return Trace(found, steps.sizes, labels, tuple(_asking(stacks)), _top(found, name, classes))
+
+
+def refuse_own(model: Transformer) -> None:
+    """Refuse to follow what cannot be followed.
+
+    Raises:
+        UnsupportedError: A user wrote the model.
+    """
+    if isinstance(model, OwnTransformer):
+        raise UnsupportedError(f"{model.code.name} is a model of your own: its steps are not known; inspect it instead")
 
 
 def _wanted(model: Transformer, shown: frozenset[int]) -> list[str]:
@@ -225,7 +240,9 @@ def _asking(stacks: Sequence[Stack]) -> list[Asking]:
     found: list[Asking] = []
     for stack in stacks:
         kind: Literal["encoder", "decoder"] = "encoder" if stack.site == "encoder" else "decoder"
-        found.append(Asking(kind, stack.config.causal, len(stack.blocks)))
+        attentions = [block.attention for block in stack.config.blocks]
+        narrow = any(each.window is not None or each.pattern is not None for each in attentions)
+        found.append(Asking(kind, stack.config.causal, len(stack.blocks), narrow))
         crossing = sum(block.cross_attention is not None for block in stack.config.blocks)
         if crossing:
             found.append(Asking("cross", False, crossing))

@@ -11,6 +11,7 @@ from glassformer.core.cache import KVCache
 from glassformer.core.errors import DataError, UnsupportedError
 from glassformer.core.recurrent import StateCache
 from glassformer.core.slots import KeyCache
+from glassformer.inspection.trace import refuse_own
 from glassformer.models.inference import inference
 from glassformer.models.transformer import Transformer
 
@@ -78,9 +79,10 @@ def trace_generation(
         ends: Ids that end a text.
 
     Raises:
-        UnsupportedError: The model does not write.
+        UnsupportedError: The model does not write, or is a user's own.
         DataError: No token to go on from or to write, or more tokens than the context.
     """
+    refuse_own(model)
     head = model.config.head
     if model.decoder is None or head is None or head.pooling is not None:
         raise UnsupportedError(

@@ -35,7 +35,7 @@ def trace_lines(trace: Trace, language: str, width: int | None = None) -> Iterat
         width: Columns of the terminal; None = 100.
     """
     width = width or WIDTH
-    yield from wrapped(sizes_line(trace, language), width)
+    yield from _joined(sizes_line(trace, language).split(", "), width, "", ", ")
     yield ""
     yield from table(who_rows(trace, language), width)
     part = ""
@@ -111,6 +111,7 @@ def who_rows(trace: Trace, language: str) -> list[list[str]]:
         own = "from_encoder" if asking.kind == "encoder" else "from_decoder"
         keys = {"cross": "from_memory"}.get(asking.kind, own)
         sees = "sees_source" if asking.kind == "cross" else "sees_past" if asking.causal else "sees_all"
+        sees += "_near" * asking.narrow
         names = ["decoder_masked" if masked else asking.kind, own, keys, sees]
         rows.append([*(MESSAGES[name][language] for name in names), str(asking.layers)])
     return rows

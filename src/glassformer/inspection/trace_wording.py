@@ -229,6 +229,8 @@ MESSAGES = Catalogue(
         "from_memory": {"en": "encoder's last layer", "zh": "编码器的最后一层"},
         "sees_all": {"en": "all tokens", "zh": "全部词元"},
         "sees_past": {"en": "itself and those before it", "zh": "自己及之前的词元"},
+        "sees_all_near": {"en": "some tokens", "zh": "一部分词元"},
+        "sees_past_near": {"en": "itself and some before it", "zh": "自己及之前的一部分词元"},
         "sees_source": {"en": "all source tokens", "zh": "全部源词元"},
         "part_input": {"en": "{stack}: input", "zh": "{stack}：输入"},
         "part_block": {"en": "{stack}: block {layer}", "zh": "{stack}：第 {layer} 层"},

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.core.call import Memory
-from glassformer.core.errors import CheckpointError, ConfigError, DataError, UnsupportedError
+from glassformer.core.errors import CheckpointError, ConfigError, DataError, GlassformerError, UnsupportedError
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
 from glassformer.core.trust import ensure_trusted, remember_code
-from glassformer.core.user_code import UserCode, load_user_code
+from glassformer.core.user_code import UserCode, load_user_code, said_with_line
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.loss import cross_entropy
 from glassformer.models.output import Loss
@@ -66,6 +66,8 @@ class OwnCode:
             raise ConfigError(f"{self.name}({told}) of {self.file} failed: {type(error).__name__}: {error}") from error
         if not isinstance(inner, nn.Module):
             raise ConfigError(f"{self.name} of {self.file} made {type(inner).__name__}; a model is an nn.Module")
+        if not any(True for _ in inner.parameters()):
+            raise ConfigError(f"{self.name} of {self.file} has no parameters; there is nothing to train")
         return OwnTransformer(inner, self, vocab_size)
 
     def copied(self, folder: Path) -> OwnCode:
@@ -175,6 +177,7 @@ class OwnTransformer(Transformer):
 
         Raises:
             UnsupportedError: What a user's model does not offer: states, a tape, a cache.
+            ConfigError: Its code raised an error.
             DataError: What it returned is not (B, T, V).
         """
         _refuse(types, tape, cache)
@@ -183,7 +186,15 @@ class OwnTransformer(Transformer):
         source = memory.states[..., 0]
         if memory.beams > 1:
             source = source.repeat_interleave(memory.beams, dim=0)
-        logits = self.inner(source, inputs, *([self._keep(memory, source)] if self.takes_keep else []))
+        given = [source, inputs, *([self._keep(memory, source)] if self.takes_keep else [])]
+        try:
+            logits = self.inner(*given)
+        except (GlassformerError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            said = said_with_line(error, self.code.file)
+            shapes = ", ".join(str(tuple(each.shape)) for each in given)
+            raise ConfigError(f"{self.code.name} of {self.code.file} failed, called with {shapes}: {said}") from error
         logits = logits[0] if isinstance(logits, tuple) else logits
         wanted = (*inputs.shape, self.config.output_stack.input.vocab_size)
         if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted:
