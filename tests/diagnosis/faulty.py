@@ -8,7 +8,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from tests.diagnosis.healthy import (
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .healthy import (
     GPT,
     CachedGPT,
     CausalAttention,
@@ -28,8 +31,6 @@ from tests.diagnosis.healthy import (
     V,
     sines,
 )
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 
 class Mixed(CausalAttention):

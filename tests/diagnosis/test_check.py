@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.diagnosis.faulty import FAULTY
-from tests.diagnosis.healthy import GPT, TORCH, WRITTEN, KeepSeq2Seq, V, reference_models
 from torch import nn
 
 from glassformer.core.errors import ConfigError
@@ -17,6 +15,9 @@ from glassformer.diagnosis.check import check
 from glassformer.diagnosis.model.properties import MODEL_PROPERTIES
 from glassformer.families.registry import FAMILIES, PRESETS
 from glassformer.models.transformer import Transformer
+
+from .faulty import FAULTY
+from .healthy import GPT, TORCH, WRITTEN, KeepSeq2Seq, V, reference_models
 
 QUICK = [each.key for each in MODEL_PROPERTIES if each.key != "memorise"]
 """All but the short training, which takes as long as the others together."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.diagnosis.healthy import GPT, V
 from torch import Tensor, nn
 
 import glassformer as gf
 from glassformer.checkpoint.tensors import read_tensors
 from glassformer.core.errors import ConfigError
 from glassformer.training.record import read_metrics
+
+from .healthy import GPT, V
 
 
 def trained(out: Path | None, steps: int = 7) -> tuple[nn.Module, list[Tensor]]:

@@ -120,8 +120,9 @@ def inspection_page(
     """
     known_language(language)
     before, behind = found_sections(inspection, found, language)
-    own, sizes = _sections(inspection, language)
-    body = [_contents([*before, own, *behind, sizes]), *before, own, *behind, sizes]
+    attention, *sizes = _sections(inspection, language)
+    sections = [*before, attention, *behind, *sizes]
+    body = [_contents(sections), *sections]
     code, css = ("\n".join(_part(f"{name}.{kind}") for name in ("viewer", "sections")) for kind in ("js", "css"))
     beside = views(found)
 
