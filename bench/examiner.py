@@ -23,10 +23,10 @@ import torch
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
+from diagnosis.planted.catalogue import HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
 from glassformer.core.errors import GlassformerError
 from glassformer.diagnosis.user_model import examine_named
 from glassformer.diagnosis.verdict import Verdict
-from diagnosis.planted.catalogue import HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
 
 MEANS: dict[str, tuple[str, ...]] = {
     # Of models; keys that are words of the catalogue mean themselves.

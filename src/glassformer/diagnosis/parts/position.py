@@ -149,7 +149,9 @@ def _tried(subject: PositionSubject, *, told: bool) -> PositionSubject | None:
     out = subject.call(x)
     if out.shape != x.shape:
         return None
-    same = torch.randn(subject.d_model).expand(B, H, T, subject.d_model)  # where does it turn: along the heads, or along time?
+    same = torch.randn(subject.d_model).expand(
+        B, H, T, subject.d_model
+    )  # where does it turn: along the heads, or along time?
     found = subject.call(same)
     by_time = difference(found[:, :, :1].expand_as(found), found) > 1e-5
     by_head = difference(found[:, :1].expand_as(found), found) > 1e-5
