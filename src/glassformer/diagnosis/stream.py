@@ -59,7 +59,7 @@ def doubled(module: nn.Module, run: Run, x: Tensor) -> bool:
             continue
         if _twice(call.first, streams):
             return True
-        if not _times(call.result, call.first):  # a norm, and no dropout
+        if not proportional(call.result, call.first):  # a norm, and no dropout
             streams.append(call.result)
     return _twice(out[0], streams)
 
@@ -74,6 +74,11 @@ def _times(value: Tensor, stream: Tensor) -> float:
     a, b = value.double().flatten(), stream.double().flatten()
     factor = float(a @ b / (b @ b).clamp(min=1e-30))
     return factor if float((a - factor * b).abs().max()) <= CLOSE * float(b.abs().max()) else 0.0
+
+
+def proportional(one: Tensor, other: Tensor | None) -> bool:
+    """Return whether a tensor is a number times another: what a norm returns is none of what it is given."""
+    return other is not None and one.shape == other.shape and bool(_times(one, other))
 
 
 def attentions_inside(module: nn.Module, width: int) -> list[tuple[str, nn.Module]]:

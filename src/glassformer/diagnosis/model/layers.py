@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from glassformer.diagnosis.flow import Passed, record
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.parts.recording import recorded, straight
-from glassformer.diagnosis.stream import doubled, unheard
+from glassformer.diagnosis.stream import doubled, proportional, unheard
 from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, matrices_of, norms_among
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
@@ -183,8 +183,13 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
 
 
 def norm(subject: ModelSubject) -> Finding:
-    """The norm stands where the model says that it does."""
+    """The norm stands where the model says that it does, and before (or behind) every sublayer or none."""
     places = _measured(subject)
+    calls = _calls(subject)
+    for call in chains_among(subject.model, calls):
+        missing = _missing(call, places[call.name])
+        if missing is not None:
+            return failed(f"norm.{missing}", where=call.name, fault=f"norm.{missing}", place=places[call.name])
     stated = _stated(subject.model, places)
     if not stated:
         kinds = sorted(set(places.values()) & {"pre", "post"})
@@ -193,6 +198,26 @@ def norm(subject: ModelSubject) -> Finding:
         if places[name] in ("pre", "post") and places[name] != wanted:
             return failed("norm.other", where=name, wanted=wanted, found=places[name])
     return passed("norm.seen", found=" / ".join(sorted(set(stated.values()))))
+
+
+def _missing(call: Passed, place: str) -> str | None:
+    """The sublayer whose norm is missing while the other has one: what goes into matrices is a norm's result or not."""
+    x = call.first
+    assert x is not None
+    calls: list[Passed] = []
+    products = recorded(lambda: calls.extend(record(call.module, lambda: _again(call, x))), [call.module]).products
+    results = [
+        each.result
+        for each in norms_among(calls)
+        if each.result is not None and not proportional(each.result, each.first)
+    ]
+    wide = next((n for n, (a, b) in enumerate(pairwise(products)) if a.x.shape[-1] < a.y.shape[-1] == b.x.shape[-1]), 0)
+    if wide == 0 or not results:
+        return None
+    attention, feed = (any(torch.equal(each, products[n].x) for each in results) for n in (0, wide))
+    if place == "pre" and attention != feed:
+        return "attention" if feed else "feed_forward"
+    return "attention" if place == "post" and not feed else None
 
 
 def _stated(model: nn.Module, places: dict[str, str]) -> dict[str, str]:

@@ -166,6 +166,14 @@ SEEN = {
     ),
     "norm.unstated": ("nothing says where the norms are to be; found: {found}", "没有声明归一化的位置；测得：{found}"),
     "norm.other": ("said to be {wanted}, found {found}", "声明为 {wanted}，测得 {found}"),
+    "norm.attention": (
+        "the norm of attention is missing ({place}-norm otherwise)",
+        "注意力缺少归一化（其余为 {place}-norm）",
+    ),
+    "norm.feed_forward": (
+        "the norm of the feed-forward network is missing ({place}-norm otherwise)",
+        "前馈网络缺少归一化（其余为 {place}-norm）",
+    ),
     "norm.seen": ("{found}", "{found}"),
     "gradient.seen": ("{count} parameters", "{count} 个参数"),
     "gradient.dead": ("no gradient reaches {names} ({count:,} numbers)", "没有梯度到达 {names}（{count:,} 个数）"),

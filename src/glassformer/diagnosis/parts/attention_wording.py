@@ -171,7 +171,7 @@ WORDS = Catalogue(
             "zh": "一个查询的权重之和不是 1，而是 {low} ... {high}",
         },
         "axis_sums.why": {
-            "en": "the output is then no mean of the values, and its size depends on other queries or on the length",
+            "en": "the output is then no mean of the values: its size depends on the other queries or on the length",
             "zh": "这样输出就不是值的平均，大小还会随其他查询或长度变化",
         },
         "axis_sums.look": {
@@ -516,8 +516,8 @@ WORDS = Catalogue(
             "zh": "{matrices} 个矩阵都有自己的梯度",
         },
         "padding_counts": {
-            "en": "with padding given through {name}, real positions differ by {off} from those of the row without "
-            "padding: its content is gone, but it still takes part",
+            "en": "with padding given through {name}, real positions differ by {off} from the same row without padding: "
+            " its content is gone, but it still takes part",
             "zh": "通过 {name} 给出填充后，真实位置与不带填充的同一行相差 {off}：填充的内容没了，却仍参与计算",
         },
         "padding_counts.look": {

@@ -220,5 +220,5 @@ def _share(n_heads: int, width: int, d_model: int) -> bool:
 def _shared(y: Tensor, n_heads: int, d_model: int) -> Tensor:
     """Keys or values of fewer heads, as each head that shares them sees them."""
     groups = y.shape[-1] * n_heads // d_model
-    shared: Tensor = y.unflatten(-1, (groups, -1)).repeat_interleave(n_heads // groups, dim=-2).flatten(-2)
-    return shared
+    apart: Tensor = y.unflatten(-1, (groups, -1))  # (B, T, groups, E)
+    return apart.repeat_interleave(n_heads // groups, dim=-2).flatten(-2)

@@ -291,7 +291,7 @@ def _learns(subject: SequenceSubject) -> Finding:
     without = [
         name
         for name, each in module.named_parameters()
-        if each.ndim > 1 and (each.grad is None or not bool(each.grad.abs().max() > 1e-9))
+        if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
     ]
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))

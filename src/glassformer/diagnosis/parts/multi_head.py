@@ -117,9 +117,10 @@ def _learns(subject: SequenceSubject) -> Finding:
             parameter.requires_grad_(True)
         subject.output(subject.run(x, None)).square().sum().backward()
     named = list(module.named_parameters())
-    without = [name for name, each in named if each.grad is None or not bool(each.grad.abs().max() > 1e-9)]
-    # A bias of the keys adds the same to all scores of a query, which softmax does not see.
-    without = [name for name in without if dict(named)[name].ndim > 1]
+    # A bias of the keys adds the same to all scores of a query, which softmax does not see: its gradient is 0.
+    without = [
+        name for name, each in named if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
+    ]
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
     if x.grad is None or not bool(x.grad.abs().max() > 1e-9):

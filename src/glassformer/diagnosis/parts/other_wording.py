@@ -593,7 +593,7 @@ WORDS = Catalogue(
         "pairs_good": {"en": "{turned} of {width} numbers turn", "zh": "{width} 个数中有 {turned} 个旋转"},
         "position_near.name": {"en": "neighbouring positions are alike", "zh": "相邻位置相似"},
         "position_near.why": {
-            "en": "waves of many lengths tell how far two positions are apart; if all are short, near and far agree",
+            "en": "waves of many lengths tell how far apart two positions are; if all are short, near looks like far",
             "zh": "波长各异才能表示两个位置相距多远；若全是短波，远近就没有区别",
         },
         "position_near.look": {

@@ -140,6 +140,10 @@ def _options(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             given = SIZES[role][0] if role != "warmup" or default is None else default
             given = default if default is not None and role in ("peak", "max_steps") else given
             sizes[role], options[name] = given, given
+    if "warmup" not in sizes:
+        held = {} if inspect.isroutine(value) or inspect.isclass(value) else vars(value)
+        kept = [each for name, each in held.items() if "warm" in name.lower() and type(each) is int and each > 0]
+        sizes |= {"warmup": kept[0]} if len(kept) == 1 else {}
     return sizes, options
 
 

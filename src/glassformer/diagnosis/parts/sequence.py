@@ -291,7 +291,7 @@ def _against(name: str) -> tuple[Meaning, ...]:
     """What the numbers of a mask cannot say, going by its name: `keep` is no word for what is hidden."""
     low = name.lower()
     if any(word in low for word in ("keep", "valid", "visible", "allow")):
-        return ("hide", "hide_number")
+        return ("hide", "additive", "hide_number")
     return ("keep", "keep_number") if "key_padding" in low else ()
 
 
