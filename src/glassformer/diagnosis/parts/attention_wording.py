@@ -516,7 +516,7 @@ WORDS = Catalogue(
             "zh": "{matrices} 个矩阵都有自己的梯度",
         },
         "padding_counts": {
-            "en": "with padding given through {name}, real positions differ by {off} from the same row without padding: "
+            "en": "with padding given through {name}, real positions differ by {off} from the row without padding:"
             " its content is gone, but it still takes part",
             "zh": "通过 {name} 给出填充后，真实位置与不带填充的同一行相差 {off}：填充的内容没了，却仍参与计算",
         },
