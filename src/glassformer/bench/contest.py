@@ -153,14 +153,13 @@ class Contest:
             return None
         return median(mine / theirs for mine, theirs in zip(ours.speeds, row.speeds, strict=True))
 
-    def agrees(self, row: Row) -> bool | None:
-        """Return whether it wrote what we did; None where rounding may differ, or the weights do."""
-        ours = self.ours(row.numbers)
-        if ours is None or ours is row or row.numbers != "float32" or ours.numbers != "float32":
+    def agrees(self, row: Row) -> tuple[int, int] | None:
+        """Return of how many texts it wrote what we did in float32, and of how many; None where weights differ."""
+        ours = self.ours("float32")
+        if ours is None or ours is row or ours.answer is None or row.answer is None:
             return None
-        if ours.answer is None or row.answer is None:
-            return None
-        return [list(ids) for ids in ours.answer] == [list(ids) for ids in row.answer]
+        pairs = zip(ours.answer, row.answer, strict=True)
+        return sum(list(mine) == list(theirs) for mine, theirs in pairs), len(ours.answer)
 
 
 class _Seat:
@@ -178,7 +177,7 @@ def compete(
     contestants: Sequence[Contestant],
     measure: Callable[[], Machine],
     rules: Rules | None = None,
-    advanced: Callable[[], None] = lambda: None,
+    advanced: Callable[[int, int], None] = lambda done, total: None,
 ) -> Contest:
     """Let contestants take turns, so that whatever else the machine does falls on all of them.
 
@@ -189,26 +188,27 @@ def compete(
         contestants: Who competes; ours are named `OURS`.
         measure: Says what the machine gives now.
         rules: How often, how long.
-        advanced: Called `rules.turns + 1` times for every contestant.
+        advanced: Called with (done, total) turns; making ready is one, too.
     """
     rules = rules or Rules()
     seats = [_Seat(contestant) for contestant in contestants]
-    for seat in seats:
+    total = len(seats) * (rules.turns + 1)
+    for done, seat in enumerate(seats, 1):
         seat.reason = seat.contestant.unavailable()
         if seat.reason is None:
             with _falling(seat):
                 _make_ready(seat, rules)
-        advanced()
+        advanced(done, total)
     samples = [measure()]
     for number in range(rules.turns):
         samples.append(measure())
         first = number % max(1, len(seats))
-        for seat in (*seats[first:], *seats[:first]):
+        for place, seat in enumerate((*seats[first:], *seats[:first]), 1):
             if seat.reason is None:
                 rules.sleep(rules.rest)
                 with _falling(seat):
                     seat.speeds.append(_speed(seat.contestant, rules))
-            advanced()
+            advanced(len(seats) * (number + 1) + place, total)
     return Contest(
         tuple(_row(seat) for seat in seats if seat.reason is None),
         tuple(

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from torch import nn
 
 from glassformer.bench.contest import Answer, Contestant
 from glassformer.bench.plain_training import missing
@@ -89,8 +90,10 @@ def write(model: Transformer, folder: Path) -> None:
         folder: Where to.
     """
     specs: Any = import_module("ctranslate2.specs")
-    assert model.encoder is not None and model.decoder is not None and model.head is not None, "two stacks and a head"
     encoder, decoder, head = model.encoder, model.decoder, model.head
+    assert encoder is not None, "it translates"
+    assert decoder is not None, "it translates"
+    assert head is not None, "it scores"
     n_layers, attention = (len(encoder.blocks), len(decoder.blocks)), model.config.output_stack.blocks[0].attention
     spec = specs.TransformerSpec.from_config(
         n_layers, attention.n_heads, pre_norm=False, activation=specs.Activation.RELU
@@ -121,7 +124,8 @@ def write(model: Transformer, folder: Path) -> None:
     spec.save(str(folder))
 
 
-def _block(theirs: Any, ours: Block) -> None:
+def _block(theirs: Any, ours: nn.Module) -> None:
+    assert isinstance(ours, Block), "a stack is made of them"
     _attention(theirs.self_attention, ours.attention, ours.attention_norm)
     if ours.cross_attention is not None:
         _attention(theirs.attention, ours.cross_attention, ours.cross_attention_norm)

@@ -26,7 +26,9 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     """Return how it does a piece of work: as it is, and compiled where that is made for."""
     if isinstance(work, Training | PairTraining):
         build = ReferenceDecoder if isinstance(work, Training) else ReferencePairs
-        return [PlainTraining(NAME, PACKAGE, work, numbers, compiled=compiled, build=build) for compiled in (False, True)]
+        return [
+            PlainTraining(NAME, PACKAGE, work, numbers, compiled=compiled, build=build) for compiled in (False, True)
+        ]
     if isinstance(work, Translation):
         return [ReferenceTranslation(work, numbers)]
     if work.reads:

@@ -20,7 +20,9 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     """Return how it does a piece of work; it has no beam search, and of reading alone no verb."""
     if isinstance(work, Training | PairTraining):
         build = XDecoder if isinstance(work, Training) else XPairs
-        return [PlainTraining(NAME, PACKAGE, work, numbers, compiled=compiled, build=build) for compiled in (False, True)]
+        return [
+            PlainTraining(NAME, PACKAGE, work, numbers, compiled=compiled, build=build) for compiled in (False, True)
+        ]
     if isinstance(work, Decoding) and not work.reads:
         return [XDecoding(work, numbers)]
     return []
