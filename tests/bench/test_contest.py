@@ -60,11 +60,9 @@ class Fake:
         return self.ids
 
 
-def _run(
-    clock: Clock, *contestants: Fake, turns: int = 3, advanced: Callable[[int, int], None] | None = None
-) -> Contest:
+def _run(clock: Clock, *contestants: Fake, advanced: Callable[[int, int], None] | None = None) -> Contest:
     machine = Machine(1, 100.0, 50.0, 10.0)
-    rules = Rules(turns=turns, seconds=0.0, rest=0.5, warmups=1, clock=clock.read, sleep=clock.sleep)
+    rules = Rules(turns=3, seconds=0.0, rest=0.5, warmups=1, clock=clock.read, sleep=clock.sleep)
     return compete(contestants, lambda: machine, rules, advanced or (lambda done, total: None))
 
 
@@ -103,9 +101,7 @@ def test_a_turn_repeats_short_work_until_its_time_is_over() -> None:
 
 def test_an_absent_peer_is_a_word() -> None:
     clock = Clock()
-    contest = _run(
-        clock, Fake(clock, OURS, [1.0] * 4), Fake(clock, "peer", [], missing="peer is not installed"), turns=3
-    )
+    contest = _run(clock, Fake(clock, OURS, [1.0] * 4), Fake(clock, "peer", [], missing="peer is not installed"))
     assert [row.name for row in contest.rows] == [OURS]
     assert [(each.name, each.reason) for each in contest.absent] == [("peer", "peer is not installed")]
     assert "ready peer" not in clock.log

@@ -27,10 +27,8 @@ def _contest() -> Contest:
 def test_table_shows_who_was_how_fast() -> None:
     lines = table(decoding(), _contest(), "en").splitlines()
     assert lines[0].startswith("Decode, 2 layers of 64, vocabulary 128, ")
-    assert (
-        lines[2]
-        == "| contestant | setting | tokens/s (quartiles) | glassformer is | of the peak | ready after | same texts |"
-    )
+    head = "| contestant | setting | tokens/s (quartiles) | glassformer is | of the peak | ready after | same texts |"
+    assert lines[2] == head
     assert lines[4].startswith("| glassformer | float32 | 300 (250-350) |  | ")
     assert lines[5].startswith("| peer | float32, compiled | 100 (100-100) | 3.00 × | ")
     assert lines[5].endswith(" | 20.0 s | all |")

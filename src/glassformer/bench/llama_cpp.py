@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from weakref import finalize
 
 import torch
 
@@ -53,8 +55,7 @@ class LlamaDecoding:
         """Write the model and load it."""
         library: Any = import_module(PACKAGE)
         self._library, work = library, self.work
-        self._silence = library.llama_log_callback(lambda level, text, data: None)  # the C code holds no reference
-        library.llama_log_set(self._silence, None)
+        logging.getLogger("llama-cpp-python").setLevel(logging.CRITICAL)  # else every tensor is a line
         library.llama_backend_init()
         with TemporaryDirectory() as folder:
             file = Path(folder) / "model.gguf"
@@ -76,6 +77,7 @@ class LlamaDecoding:
         if not self._context:
             raise DataError("llama.cpp cannot make a context for the model that was written for it")
         self._batch = library.llama_batch_init(work.rows * work.prompt, 0, 1)
+        finalize(self, _free, library, self._context, self._model, self._batch).atexit = False
         self._prompts = work.prompts()
 
     def turn(self) -> int:
@@ -117,6 +119,13 @@ class LlamaDecoding:
         numpy: Any = import_module("numpy")
         scores = self._library.llama_get_logits_ith(self._context, place)
         return int(numpy.ctypeslib.as_array(scores, shape=(self.work.vocab_size,)).argmax())
+
+
+def _free(library: Any, context: Any, model: Any, batch: Any) -> None:
+    """Give back what Python does not know of: hundreds of megabytes."""
+    library.llama_batch_free(batch)
+    library.llama_free(context)
+    library.llama_model_free(model)
 
 
 def write(model: Transformer, file: Path, numbers: str) -> None:
