@@ -87,7 +87,7 @@ def test_llama_cpp_writes_what_we_do(kind: str) -> None:
 @needs("llama_cpp", "gguf")
 def test_llama_cpp_runs_in_bf16() -> None:
     (peer,) = llama_cpp.contestants(TINY["decode"], "bf16")
-    assert _compete(peer).rows[0].setting == "bf16"
+    assert _compete(peer).rows[0].numbers == "bf16"
 
 
 @needs("ctranslate2")

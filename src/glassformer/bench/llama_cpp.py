@@ -45,7 +45,7 @@ class LlamaDecoding:
 
     def __init__(self, work: Decoding, numbers: str) -> None:
         self.work, self.numbers = work, numbers
-        self.setting = TYPES[numbers].lower()
+        self.setting = "q8_0" if numbers == "int8" else ""
 
     def unavailable(self) -> str | None:
         """Say what is not installed."""

@@ -24,11 +24,12 @@ AT_ONCE = 64
 
 def contestants(work: Work, numbers: str) -> list[Contestant]:
     """Return how it does a piece of work: as it is, and compiled where that is made for."""
-    if isinstance(work, Training | PairTraining):
-        build = ReferenceDecoder if isinstance(work, Training) else ReferencePairs
+    if isinstance(work, Training):
         return [
-            PlainTraining(NAME, PACKAGE, work, numbers, compiled=compiled, build=build) for compiled in (False, True)
+            PlainTraining(NAME, PACKAGE, work, numbers, compiled=each, build=ReferenceDecoder) for each in (False, True)
         ]
+    if isinstance(work, PairTraining):
+        return [PlainTraining(NAME, PACKAGE, work, numbers, compiled=False, build=ReferencePairs)]
     if isinstance(work, Translation):
         return [ReferenceTranslation(work, numbers)]
     if work.reads:

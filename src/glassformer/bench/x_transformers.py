@@ -18,11 +18,10 @@ NAME, PACKAGE = "x-transformers", "x_transformers"
 
 def contestants(work: Work, numbers: str) -> list[Contestant]:
     """Return how it does a piece of work; it has no beam search, and of reading alone no verb."""
-    if isinstance(work, Training | PairTraining):
-        build = XDecoder if isinstance(work, Training) else XPairs
-        return [
-            PlainTraining(NAME, PACKAGE, work, numbers, compiled=compiled, build=build) for compiled in (False, True)
-        ]
+    if isinstance(work, Training):
+        return [PlainTraining(NAME, PACKAGE, work, numbers, compiled=each, build=XDecoder) for each in (False, True)]
+    if isinstance(work, PairTraining):
+        return [PlainTraining(NAME, PACKAGE, work, numbers, compiled=False, build=XPairs)]
     if isinstance(work, Decoding) and not work.reads:
         return [XDecoding(work, numbers)]
     return []

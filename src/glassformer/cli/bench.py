@@ -108,11 +108,11 @@ def train(
     as_json: Json = False,
     threads: Threads = None,
 ) -> None:
-    """Compare the speed of training with that of other libraries.
+    """Compare how fast models are trained.
 
-    The same shapes and batches, a warm-up, then turns in which each makes updates. Tokens a second are medians; what
-    glassformer is times as fast is the median of the turns' own ratios. Peers that are not installed are left out with
-    a word: pip install 'glassformer[bench]' brings them. On the CPU.
+    Against other libraries: the same shapes and batches, a warm-up, then turns in which each makes updates. Tokens a
+    second are medians; what glassformer is times as fast is the median of the turns' own ratios. Peers that are not
+    installed are left out with a word: pip install 'glassformer[bench]' brings them. On the CPU.
     """
     _contests("train", against, only, size, turns, precision, language, as_json, threads)
 
@@ -127,7 +127,7 @@ def translate(
     as_json: Json = False,
     threads: Threads = None,
 ) -> None:
-    """Compare the speed of translating with that of other libraries.
+    """Compare how fast sentences are translated.
 
     All have the weights of one untrained model, and translations as long as the sentences; see bench train.
     """
@@ -144,7 +144,7 @@ def decode(
     as_json: Json = False,
     threads: Threads = None,
 ) -> None:
-    """Compare the speed of writing token by token with that of other libraries.
+    """Compare how fast tokens are written.
 
     Those that can have the weights of one untrained model, and must write the same; see bench train. The peak is here
     what the machine reads from memory.
@@ -162,12 +162,18 @@ def prefill(
     as_json: Json = False,
     threads: Threads = None,
 ) -> None:
-    """Compare the speed of reading a prompt with that of other libraries; see bench decode."""
+    """Compare how fast a prompt is read.
+
+    See bench decode; the peak is that of matrix products again.
+    """
     _contests("prefill", against, only, size, turns, precision, language, as_json, threads)
 
 
 def startup(against: Against = None, turns: Turns = 15, language: Language = "en", as_json: Json = False) -> None:
-    """Compare how long programs take to start: bare Python, this one, and the import of other libraries."""
+    """Compare how fast programs start.
+
+    Bare Python, glassformer, and Python that imports other libraries.
+    """
     from dataclasses import asdict
 
     from glassformer.cli.waiting import waiting
