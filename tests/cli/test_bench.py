@@ -1,13 +1,15 @@
-"""`bench attention` goes on from what is there, and says what it made."""
+"""`bench attention` goes on from what is there, and says what it made; contests of speed are tables and JSON."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+from glassformer.bench import startup, workloads
 from glassformer.bench.quality import Result
 from glassformer.bench.variants import VARIANTS
 from glassformer.cli.main import app
@@ -44,3 +46,55 @@ def test_bench_attention_as_json(tmp_path: Path) -> None:
         app, ["bench", "attention", "--seeds", "1", "--only", "full,none", "--out", str(tmp_path), "--json"]
     )
     assert [each["variant"] for each in json.loads(ran.stdout)] == ["full", "none", "full", "none"]
+
+
+def _shrink(monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """Let the first work of a verb be one of no time."""
+    work = workloads.WORK[verb]["small"][0]
+    arguments = work.arguments.model_copy(update={"d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 32})
+    monkeypatch.setattr(workloads, "WORK", {verb: {"small": (replace(work, arguments=arguments),)}})
+
+
+def test_bench_decode_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    _shrink(monkeypatch, "decode")
+    ran = CliRunner().invoke(
+        app, ["bench", "decode", "--size", "small", "--against", "torch", "--turns", "1", "--json", "--threads", "1"]
+    )
+    assert ran.exit_code == 0, ran.output
+    (contest,) = json.loads(ran.stdout)
+    assert [row["contestant"] for row in contest["rows"]] == ["glassformer"]
+    assert contest["machine"]["threads"] == 1
+
+
+def test_bench_train_prints_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    _shrink(monkeypatch, "train")
+    ran = CliRunner().invoke(
+        app, ["bench", "train", "--size", "small", "--against", "torch", "--turns", "1", "--language", "zh"]
+    )
+    assert ran.exit_code == 0, ran.output
+    assert "| glassformer | float32 |" in ran.output
+
+
+def test_bench_startup_measures_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(startup, "PACKAGES", {"torch": "no_such_package"})
+    ran = CliRunner().invoke(app, ["bench", "startup", "--turns", "1", "--json"])
+    assert ran.exit_code == 0, ran.output
+    names = [start["name"] for start in json.loads(ran.stdout)]
+    assert names == ["Python", "import glassformer", "glassformer --help"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "--against", "pytorch"], "did you mean 'torch'"),
+        (["decode", "--size", "big"], "no size 'big'"),
+        (["translate", "--only", "beam7"], "bench translate has no work 'beam7'"),
+        (["prefill", "--precision", "int8"], "choose auto, float32 or bf16"),
+        (["decode", "--language", "de"], "no language 'de'"),
+    ],
+)
+def test_bench_of_what_there_is_not_is_one_line(arguments: list[str], says: str) -> None:
+    ran = CliRunner().invoke(app, ["bench", *arguments])
+    assert ran.exit_code == 1
+    assert says in ran.output
+    assert "Traceback" not in ran.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from glassformer.bench.directions import DIRECTIONS, Interval, difference, summary
+from glassformer.bench.markdown import markdown
 from glassformer.bench.quality import Result
 from glassformer.bench.variants import VARIANTS
 from glassformer.bench.wording import WORDS
@@ -22,7 +23,7 @@ def tables(results: Sequence[Result], language: str) -> str:
     judged = list(_directions(results, language))
     if judged:
         head = [WORDS[word][language] for word in ("expected", "difference", "verdict", "source")]
-        parts.append("\n".join([WORDS["directions"][language] + "\n", *_rows(head, judged)]))
+        parts.append("\n".join([WORDS["directions"][language] + "\n", *markdown(head, judged)]))
     return "\n\n".join([*parts, WORDS["interval"][language]])
 
 
@@ -38,7 +39,7 @@ def _task(results: Sequence[Result], task: str, language: str) -> Iterator[str]:
         for name in (variant.name for variant in VARIANTS)
         if name in parameters
     ]
-    yield from _rows([WORDS["variant"][language], WORDS["parameters"][language], *numbers], rows)
+    yield from markdown([WORDS["variant"][language], WORDS["parameters"][language], *numbers], rows)
 
 
 def _directions(results: Sequence[Result], language: str) -> Iterator[list[str]]:
@@ -61,10 +62,3 @@ def _directions(results: Sequence[Result], language: str) -> Iterator[list[str]]
 def _cell(interval: Interval, sign: str = "") -> str:
     mean = f"{interval.mean:{sign}.3f}"
     return mean if interval.n < 2 else f"{mean} ± {interval.half:.3f}"
-
-
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield f"| {' | '.join(row)} |"

@@ -13,6 +13,28 @@ from glassformer.cli.words import echo_json, note
 if TYPE_CHECKING:
     from glassformer.bench.task import Task
 
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME",
+        help="Only these peers: reference-library, x-transformers, torch, ctranslate2, llama.cpp.",
+        show_default=False,
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,NAME", help="Only this work; a wrong name lists what there is.", show_default=False),
+]
+Size = Annotated[str, typer.Option(metavar="NAME", help="medium, or small: smaller models, in a fraction of the time.")]
+Turns = Annotated[int, typer.Option(metavar="N", min=1, help="Turns of each contestant.")]
+Numbers = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="float32 or bf16; auto: float32, and bf16 too where the processor is fast at it."
+    ),
+]
+Language = Annotated[str, typer.Option(metavar="NAME", help="Of the table: en or zh.")]
+
 
 def attention(
     text: Annotated[
@@ -74,3 +96,136 @@ def attention(
         note("no text was learned: name one with --text")
     for file in files:
         note(f"picture: {file}")
+
+
+def train(
+    against: Against = None,
+    only: Only = None,
+    size: Size = "medium",
+    turns: Turns = 5,
+    precision: Numbers = "auto",
+    language: Language = "en",
+    as_json: Json = False,
+    threads: Threads = None,
+) -> None:
+    """Compare how fast models are trained.
+
+    Against other libraries: the same shapes and batches, a warm-up, then turns in which each makes updates. Tokens a
+    second are medians; what glassformer is times as fast is the median of the turns' own ratios. Peers that are not
+    installed are left out with a word: pip install 'glassformer[bench]' brings them. On the CPU.
+    """
+    _contests("train", against, only, size, turns, precision, language, as_json, threads)
+
+
+def translate(
+    against: Against = None,
+    only: Only = None,
+    size: Size = "medium",
+    turns: Turns = 5,
+    precision: Numbers = "auto",
+    language: Language = "en",
+    as_json: Json = False,
+    threads: Threads = None,
+) -> None:
+    """Compare how fast sentences are translated.
+
+    All have the weights of one untrained model, and translations as long as the sentences; see bench train.
+    """
+    _contests("translate", against, only, size, turns, precision, language, as_json, threads)
+
+
+def decode(
+    against: Against = None,
+    only: Only = None,
+    size: Size = "medium",
+    turns: Turns = 5,
+    precision: Numbers = "auto",
+    language: Language = "en",
+    as_json: Json = False,
+    threads: Threads = None,
+) -> None:
+    """Compare how fast tokens are written.
+
+    Those that can have the weights of one untrained model, and must write the same; see bench train. The peak is here
+    what the machine reads from memory.
+    """
+    _contests("decode", against, only, size, turns, precision, language, as_json, threads)
+
+
+def prefill(
+    against: Against = None,
+    only: Only = None,
+    size: Size = "medium",
+    turns: Turns = 5,
+    precision: Numbers = "auto",
+    language: Language = "en",
+    as_json: Json = False,
+    threads: Threads = None,
+) -> None:
+    """Compare how fast a prompt is read.
+
+    See bench decode; the peak is that of matrix products again.
+    """
+    _contests("prefill", against, only, size, turns, precision, language, as_json, threads)
+
+
+def startup(against: Against = None, turns: Turns = 15, language: Language = "en", as_json: Json = False) -> None:
+    """Compare how fast programs start.
+
+    Bare Python, glassformer, and Python that imports other libraries.
+    """
+    from dataclasses import asdict
+
+    from glassformer.cli.waiting import waiting
+    from glassformer.core.wording import known_language
+
+    known_language(language)
+    with waiting("starting") as advanced:
+        from glassformer.bench.startup import known_packages, measure_starts, programs, startup_table
+
+        peers = known_packages(against.split(",") if against else [])
+        starts = measure_starts(programs(peers), turns, advanced)
+    if as_json:
+        echo_json([asdict(start) for start in starts])
+    else:
+        typer.echo(startup_table(starts, language))
+
+
+def _contests(
+    verb: str,
+    against: str | None,
+    only: str | None,
+    size: str,
+    turns: int,
+    precision: str,
+    language: str,
+    as_json: bool,
+    threads: int | None,
+) -> None:
+    """Run the contests of a verb, one after the other, and show each as soon as it is over."""
+    from glassformer.cli.waiting import waiting
+    from glassformer.core.wording import known_language
+
+    known_language(language)
+    place("cpu", threads)
+    with waiting("loading"):
+        from glassformer.bench.contest import Rules, compete
+        from glassformer.bench.contest_table import table, values
+        from glassformer.bench.machine import Gauge
+        from glassformer.bench.roster import contestants, known_peers, numbers_for
+        from glassformer.bench.workloads import work
+
+        peers = known_peers(against.split(",") if against else [])
+        numbers, jobs = numbers_for(precision), work(verb, size, only.split(",") if only else [])
+        gauge = Gauge()
+    found = []
+    for number, job in enumerate(jobs):
+        field = contestants(job, peers, numbers)
+        with waiting(f"{verb} {job.name}") as advanced:
+            contest = compete(field, gauge.measure, Rules(turns=turns), advanced)
+        found.append(values(job, contest))
+        if not as_json:
+            typer.echo(("\n" if number else "") + table(job, contest, language))
+        del field, contest  # models of several hundred megabytes
+    if as_json:
+        echo_json(found)

@@ -68,6 +68,11 @@ _verb("convert", folders.convert, "glassformer convert runs/book book-hf --to hf
 _verb("verify", folders.verify, "glassformer verify book-hf")
 _verb("summary", look.summary, "glassformer summary preset:paper-base")
 _verb("sites", look.sites, "glassformer sites runs/first")
+_verb("train", bench.train, "glassformer bench train --size small", benches)
+_verb("translate", bench.translate, "glassformer bench translate --against ctranslate2 --threads 2", benches)
+_verb("decode", bench.decode, "glassformer bench decode --against llama.cpp --json", benches)
+_verb("prefill", bench.prefill, "glassformer bench prefill --precision float32", benches)
+_verb("startup", bench.startup, "glassformer bench startup --turns 5", benches)
 _verb("attention", bench.attention, "glassformer bench attention --text input.txt --out attention", benches)
 
 
