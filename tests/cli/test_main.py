@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from glassformer.cli.main import app, main
 from glassformer.version import __version__
@@ -172,7 +173,7 @@ def test_warning_is_one_line_on_the_standard_error(
 
     def warn(source: str) -> None:
         warnings.warn("the sky is low", stacklevel=1)
-        raise SystemExit(0)
+        raise typer.Exit(0)
 
     monkeypatch.setattr("glassformer.checkpoint.loading.load", lambda source, device, dtype: warn(source))
     monkeypatch.setattr(sys, "argv", ["glassformer", "sites", "preset:tiny"])

@@ -451,7 +451,7 @@ FAULTY: dict[str, tuple[str, Callable[[], nn.Module]]] = {
     "last_layer_only": ("layers", LastOnly),
     "one_layer_for_all": ("layers", OneForAll),
     "softmax_at_the_end": ("shapes", Probabilities),
-    "input_overwritten": ("shapes", Overwrites),
+    "input_overwritten": ("determinism", Overwrites),
     "loud_head": ("initial_loss", Loud),
     "padding_inverted": ("padding", wrong_mask("inverted")),
     "padding_on_queries": ("padding", wrong_mask("queries")),

@@ -99,7 +99,7 @@ def test_json_has_every_step_and_one_step_all_its_values(tiny: Make):
     assert [step["number"] for step in told["steps"]] == [step.number for step in found.steps]
     assert told["steps"][5]["title"] == TITLES[found.steps[5].name]["zh"]
     assert told["labels"]["T"] == ["<bos>", "我", "爱", "你"]
-    assert told["attention"] == [{"kind": "decoder", "causal": True, "layers": 2}]
+    assert told["attention"] == [{"kind": "decoder", "causal": True, "layers": 2, "narrow": False}]
     whole = trace_json(found, "en", 6)
     assert whole["values"] == found.steps[5].value.tolist()
     assert whole["sizes"] == list(found.steps[5].sizes)

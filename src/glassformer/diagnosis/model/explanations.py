@@ -171,7 +171,7 @@ PROPERTIES = {
             "Two matrices with nothing between them are one matrix: the network adds nothing that attention cannot.",
             "中间什么都没有的两个矩阵等于一个矩阵：前馈网络就白费了。",
         ),
-        ("w_2(relu(w_1(x)))", "w_2(relu(w_1(x)))"),
+        ("an activation between the two: w_2(relu(w_1(x)))", "两个矩阵之间的激活函数：w_2(relu(w_1(x)))"),
     ),
     "residual": (
         ("every layer adds to the stream", "每一层都加在残差流上"),

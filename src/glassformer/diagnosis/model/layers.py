@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from glassformer.diagnosis.flow import Passed, record
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.parts.recording import recorded, straight
-from glassformer.diagnosis.stream import doubled, proportional, unheard
+from glassformer.diagnosis.stream import doubled
 from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, matrices_of, norms_among
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
@@ -100,18 +100,13 @@ def feed_forward(subject: ModelSubject) -> Finding:
 
 
 def residual(subject: ModelSubject) -> Finding:
-    """With its matrices at zero a layer hands on what came in, as it is or normed, once; and what attention found."""
+    """With its matrices at zero a layer hands on what came in, as it is or normed, once."""
     places = _measured(subject)
     if not places:
         return skipped("layers.unseen")
     for name, place in places.items():
         if place in ("none", "normed", "twice"):
             return failed(f"residual.{place}", where=name, fault=f"residual.{place}")
-    calls = _calls(subject)
-    for call in chains_among(subject.model, calls):
-        lost = _unheard(subject, call)
-        if lost is not None:
-            return failed("residual.dropped", where=f"{call.name}.{lost}", fault="residual.dropped")
     kinds = sorted(set(places.values()))
     return passed(f"residual.{kinds[0]}" if len(kinds) == 1 else "residual.mixed", count=len(places))
 
@@ -124,33 +119,6 @@ def _measured(subject: ModelSubject) -> dict[str, str]:
         if call.name not in found:
             found[call.name] = _place(subject, call, calls)
     return found
-
-
-def _unheard(subject: ModelSubject, call: Passed) -> str | None:
-    """The attention of a layer whose result is not in what the layer hands on; not asked of layers with a memory."""
-    x = call.first
-    assert x is not None
-    if len([each for each in call.inputs if each.ndim == 3 and each.shape[-1] == x.shape[-1]]) != 1:
-        return None
-    axis = next((axis for axis in (1, 0) if x.shape[axis] == subject.length), None)
-    shapes = {tuple(each.shape) for each in call.module.parameters() if each.ndim == 2}
-    width = max((a for a, b in shapes if b == x.shape[-1] < a and (b, a) in shapes), default=None)
-    if axis is None or width is None:
-        return None
-
-    def mixes() -> bool:
-        base = _again(call, x)
-        for place in (0, x.shape[axis] - 1):
-            other = x.clone()
-            part = other.select(axis, place)
-            part.copy_(part.flip(-1) * 1.7 + 0.3)
-            rest = torch.tensor([i for i in range(x.shape[axis]) if i != place], device=x.device)
-            gap = subject.differs(base.index_select(axis, rest), _again(call, other).index_select(axis, rest))
-            if gap > subject.tolerance:
-                return True
-        return False
-
-    return unheard(call.module, width, mixes)
 
 
 def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
@@ -183,13 +151,8 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
 
 
 def norm(subject: ModelSubject) -> Finding:
-    """The norm stands where the model says that it does, and before (or behind) every sublayer or none."""
+    """The norm stands where the model says that it does."""
     places = _measured(subject)
-    calls = _calls(subject)
-    for call in chains_among(subject.model, calls):
-        missing = _missing(call, places[call.name])
-        if missing is not None:
-            return failed(f"norm.{missing}", where=call.name, fault=f"norm.{missing}", place=places[call.name])
     stated = _stated(subject.model, places)
     if not stated:
         kinds = sorted(set(places.values()) & {"pre", "post"})
@@ -198,26 +161,6 @@ def norm(subject: ModelSubject) -> Finding:
         if places[name] in ("pre", "post") and places[name] != wanted:
             return failed("norm.other", where=name, wanted=wanted, found=places[name])
     return passed("norm.seen", found=" / ".join(sorted(set(stated.values()))))
-
-
-def _missing(call: Passed, place: str) -> str | None:
-    """The sublayer whose norm is missing while the other has one: what goes into matrices is a norm's result or not."""
-    x = call.first
-    assert x is not None
-    calls: list[Passed] = []
-    products = recorded(lambda: calls.extend(record(call.module, lambda: _again(call, x))), [call.module]).products
-    results = [
-        each.result
-        for each in norms_among(calls)
-        if each.result is not None and not proportional(each.result, each.first)
-    ]
-    wide = next((n for n, (a, b) in enumerate(pairwise(products)) if a.x.shape[-1] < a.y.shape[-1] == b.x.shape[-1]), 0)
-    if wide == 0 or not results:
-        return None
-    attention, feed = (any(torch.equal(each, products[n].x) for each in results) for n in (0, wide))
-    if place == "pre" and attention != feed:
-        return "attention" if feed else "feed_forward"
-    return "attention" if place == "post" and not feed else None
 
 
 def _stated(model: nn.Module, places: dict[str, str]) -> dict[str, str]:
