@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.parts.dropout import STEPS, dropout
+from glassformer.kernels.draws import STEPS
+from glassformer.parts.dropout import dropout
 
 
 def test_dropout_does_nothing_outside_of_training_or_at_zero():

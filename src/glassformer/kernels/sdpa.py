@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from glassformer.core.call import Sight
 from glassformer.core.mask import Mask, Structure
+from glassformer.kernels.dropping import attend_dropping
 
 
 class SdpaKernel:
@@ -43,7 +44,12 @@ class SdpaKernel:
         """Return the attention's output; see `AttentionKernel`."""
         causal = sight.structure is Structure.CAUSAL
         grouped = q.shape[1] != k.shape[1]
-        if bias is None and (causal or sight.structure is Structure.FULL):
+        whole = causal or sight.structure is Structure.FULL
+        if dropout and _has_no_fused_dropout(q) and bias is None and not grouped:
+            opened = None if whole else sight.dense() | sight.blind()
+            out = attend_dropping(q, k, v, causal=causal, mask=opened, scale=scale, dropout=dropout)
+            return out if whole else out.masked_fill(sight.blind(), 0.0)
+        if bias is None and whole:
             return F.scaled_dot_product_attention(
                 q, k, v, is_causal=causal, scale=scale, dropout_p=dropout, enable_gqa=grouped
             )
@@ -55,3 +61,8 @@ class SdpaKernel:
             q, k, v, attn_mask=mask, scale=scale, dropout_p=dropout, enable_gqa=grouped
         )
         return out.masked_fill(sight.blind(), 0.0)
+
+
+def _has_no_fused_dropout(q: Tensor) -> bool:
+    """True where torch would make all weights and their draws in memory, and nothing compiles what it does."""
+    return q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64) and not torch.compiler.is_compiling()

@@ -64,6 +64,8 @@ def head_loss(
     assert head.weight is not None, "a head that pools nothing has scores"
     if torch.compiler.is_compiling() or labels.numel() * head.weight.shape[0] <= PLAIN_LIMIT:
         return cross_entropy(head(x), labels, label_smoothing)
-    scored = head.scored(x).flatten(0, 1)
-    total = fused_head_loss(scored, head.weight, head.bias, labels.flatten(), label_smoothing)
-    return Loss(total, (labels != IGNORED).sum())
+    scored, wanted = head.scored(x).flatten(0, 1), labels.flatten()
+    counted = wanted != IGNORED
+    if labels.device.type == "cpu" and not counted.all():  # padding needs no logits; elsewhere, looking means waiting
+        scored, wanted = scored[counted], wanted[counted]
+    return Loss(fused_head_loss(scored, head.weight, head.bias, wanted, label_smoothing), counted.sum())

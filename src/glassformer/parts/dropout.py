@@ -9,8 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-STEPS = 1 << 16
-"""On a processor a share is rounded to a multiple of 1 / STEPS: a random number for each element has 16 bits."""
+from glassformer.kernels.draws import keep_some
 
 
 def dropout(x: Float[Tensor, "*shape"], p: float, training: bool) -> Float[Tensor, "*shape"]:
@@ -39,10 +38,7 @@ def dropout(x: Float[Tensor, "*shape"], p: float, training: bool) -> Float[Tenso
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
-        threshold = min(round(p * STEPS), STEPS - 1)  # below 1, so that a scale exists
-        draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        keep = (draws.view(torch.int16)[: x.numel()] >= threshold - STEPS // 2).view(x.shape)
-        ctx.scale = STEPS / (STEPS - threshold)
+        keep, ctx.scale = keep_some(x, p)
         ctx.save_for_backward(keep)
         scaled: Tensor = x * ctx.scale
         return scaled.mul_(keep)

@@ -1,0 +1,28 @@
+"""What dropout keeps."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+STEPS = 1 << 16
+"""On a processor a share is rounded to a multiple of 1 / STEPS: a random number for each element has 16 bits."""
+
+
+def keep_some(x: Tensor, p: float) -> tuple[Bool[Tensor, " ..."], float]:
+    """Return which numbers of a tensor on a processor stay, and what they are multiplied with.
+
+    Four numbers share one draw of torch's generator: its own dropout draws for each, and the draw is the dearest part.
+
+    Args:
+        x: Any shape.
+        p: Share that becomes zero, from 0 to below 1.
+
+    Returns:
+        True = stays. *Shape:* that of x. And 1 / (1 - p).
+    """
+    threshold = min(round(p * STEPS), STEPS - 1)  # below 1, so that a scale exists
+    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+    keep = (draws.view(torch.int16)[: x.numel()] >= threshold - STEPS // 2).view(x.shape)
+    return keep, STEPS / (STEPS - threshold)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from glassformer.core.call import Sight
+from glassformer.core.mask import Mask
+from glassformer.core.places import Places
+from glassformer.kernels import dropping
+from glassformer.kernels.dropping import attend_dropping
+from glassformer.kernels.sdpa import SdpaKernel
+
+SHAPE = (3, 2, 7, 4)
+
+
+def tensors(shape=SHAPE, keys=None):
+    torch.manual_seed(0)
+    other = shape if keys is None else (*shape[:2], keys, shape[3])
+    return [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in (shape, other, other)]
+
+
+def reachable(causal: bool, masked: bool):
+    mask = torch.ones(7, 7, dtype=torch.bool)
+    mask = mask.tril() if causal else mask
+    return mask & (torch.arange(7) % 3 != 1) | torch.eye(7, dtype=torch.bool) if masked else mask
+
+
+@pytest.mark.parametrize("at_once", [1, 30, 1 << 18], ids=["a query", "a few", "all"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_dropping_nothing_is_the_plain_equation_with_its_gradients(monkeypatch, at_once, causal, masked):
+    """However many weights are made at once."""
+    monkeypatch.setattr(dropping, "AT_ONCE", at_once)
+    q, k, v = tensors()
+    seen = reachable(causal, masked)
+    mask = seen[None, None] if masked else None
+    out = attend_dropping(q, k, v, causal=causal, mask=mask, scale=0.3, dropout=0.0)
+    plain = (q @ k.mT * 0.3).masked_fill(~seen, -torch.inf).softmax(-1) @ v
+    torch.testing.assert_close(out, plain)
+    back = torch.randn_like(out)
+    torch.testing.assert_close(torch.autograd.grad(out, (q, k, v), back), torch.autograd.grad(plain, (q, k, v), back))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_dropping_sends_gradients_through_the_weights_that_stay(monkeypatch, causal):
+    """With v one-hot the output IS the dropped weights; the plain equation with them has the same gradients."""
+    monkeypatch.setattr(dropping, "AT_ONCE", 40)
+    q, k, v = tensors()
+    state = torch.get_rng_state()
+    one_hot = torch.eye(7, dtype=torch.float64).expand(3, 2, 7, 7)
+    dropped = attend_dropping(q, k, one_hot, causal=causal, mask=None, scale=0.5, dropout=0.4)
+    torch.set_rng_state(state)
+    out = attend_dropping(q, k, v, causal=causal, mask=None, scale=0.5, dropout=0.4)
+    seen = reachable(causal, masked=False)
+    weights = (q @ k.mT * 0.5).masked_fill(~seen, -torch.inf).softmax(-1)
+    stays = (dropped / weights.masked_fill(~seen, 1.0)).detach()  # 0 or 1 / (1 - p)
+    plain = (weights * stays) @ v
+    torch.testing.assert_close(out, plain)
+    back = torch.randn_like(out)
+    torch.testing.assert_close(torch.autograd.grad(out, (q, k, v), back), torch.autograd.grad(plain, (q, k, v), back))
+
+
+def test_dropping_drops_its_share_and_keeps_the_expectation():
+    """640,000 weights: the share is within five standard deviations, the sum of each row's weights is 1 on average."""
+    q = torch.randn(2, 2, 400, 4)
+    out = attend_dropping(q, q, torch.eye(400).expand(2, 2, 400, 400), causal=False, mask=None, scale=0.1, dropout=0.3)
+    assert abs(float((out == 0).float().mean()) - 0.3) < 5 * (0.21 / out.numel()) ** 0.5
+    assert float(out.sum(-1).mean()) == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_query_that_sees_nothing_gets_zeros_with_dropout_too():
+    places = Places.from_lengths([5, 2, 0])
+    q, k, v = tensors((3, 2, 5, 4))
+    out = SdpaKernel().attend(q, k, v, Sight.of(Mask(causal=True), places, places), scale=0.5, dropout=0.3)
+    assert not out[1, :, 2:].any() and not out[2].any()
+    gradients = torch.autograd.grad(out.square().sum(), (q, k, v))
+    assert all(torch.isfinite(gradient).all() and not gradient[2].any() for gradient in gradients)
+
+
+def test_what_it_cannot_do_is_left_to_torch():
+    """Grouped heads, and other numbers: the same expectation, by torch's own dropout."""
+    places = Places.full(5)
+    sight = Sight.of(Mask(causal=True), places, places)
+    q, k = torch.randn(1, 4, 5, 8), torch.randn(1, 2, 5, 8)
+    torch.manual_seed(3)
+    out = SdpaKernel().attend(q, k, k, sight, scale=0.5, dropout=0.2)
+    torch.manual_seed(3)
+    plain = F.scaled_dot_product_attention(q, k, k, is_causal=True, scale=0.5, dropout_p=0.2, enable_gqa=True)
+    assert torch.equal(out, plain)
