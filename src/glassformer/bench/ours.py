@@ -16,6 +16,7 @@ from glassformer.generation.stream import generate
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import Judging, Split, TaskData
 from glassformer.text.build import byte_tokenizer
+from glassformer.training.compiling import no_compiler
 from glassformer.training.config import TrainingConfig
 from glassformer.training.precision import TYPES, Precision
 from glassformer.training.trainer import Trainer
@@ -29,7 +30,7 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
         numbers: "float32" or "bf16".
     """
     if isinstance(work, Training | PairTraining):
-        return [OurTraining(work, numbers)]
+        return [OurTraining(work, numbers, compiled=compiled) for compiled in (False, True)]
     if isinstance(work, Decoding):
         return [OurDecoding(work, numbers)]
     return [OurTranslation(work, numbers)]
@@ -49,16 +50,24 @@ class _Ours:
 class OurTraining(_Ours):
     """Updates, as the training loop makes them."""
 
-    def __init__(self, work: Training | PairTraining, numbers: str) -> None:
+    def __init__(self, work: Training | PairTraining, numbers: str, *, compiled: bool = False) -> None:
         super().__init__(numbers)
-        self.work = work
+        self.work, self.compiled = work, compiled
+        self.setting = "compiled" if compiled else ""
+
+    def unavailable(self) -> str | None:
+        """Say what is not installed."""
+        return no_compiler() if self.compiled else None
 
     def prepare(self) -> None:
         """Build model and trainer."""
         source = MadeBatches(self.work.batches())
         data = TaskData(byte_tokenizer(), source, Split(source), None, self.work.arguments.kind, Judging(("loss",)))
         # no more than the peers do: no warm-up of the rate, no look at the norms of layers
-        config = TrainingConfig(max_steps=10**6, batch_size=1, lr=3e-4, schedule="constant", warmup=0, norms_every=None)
+        config = TrainingConfig(
+            max_steps=10**6, batch_size=1, lr=3e-4, schedule="constant", warmup=0, norms_every=None,
+            compile="on" if self.compiled else "off",
+        )  # fmt: skip
         self._trainer = Trainer(self.work.build(), data, config, Precision(self.numbers, "as asked", "cpu"))
         self._windows = self._trainer.windows()
 

@@ -59,6 +59,10 @@ class TrainingDisplay(Callback):
         """Say that the signal was heard: the update or evaluation that is going on may take a while."""
         self.say("stopping after this update; press Ctrl-C again to stop now and lose it")
 
+    def told(self, trainer: Trainer, step: int, text: str) -> None:
+        """Say what was decided."""
+        self.say(f"{step:>7,}  {text}")
+
     def close(self) -> None:
         """Leave nothing behind but the lines that stay."""
 

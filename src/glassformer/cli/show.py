@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from glassformer.checkpoint.loading import load
 from glassformer.cli.words import clock, counted, metrics_line, named, quoted, terminal_width
@@ -31,6 +33,23 @@ def result_lines(run: Run) -> str:
         lines["example"] = f"{result['example']['input']} -> {result['example']['output']}"
     lines["run"] = str(run.folder)
     return "\n".join(named(name, text, width) for name, text in lines.items())
+
+
+def profile_lines(found: Mapping[str, Any]) -> str:
+    """Return what `training.profile.summary` found as a table: milliseconds of an update, and shares of it."""
+    times = found["milliseconds"]
+    whole = times["data"] + times["update"]
+    rows = [("an update and its data", whole)]
+    for name, spent in found["phases"].items():
+        rows.append((f"  {name}", spent))
+        if name == "forward":
+            rows += [(f"    {part}", inner) for part, inner in found["forward"].items()]
+    if found["overhead"] is not None:
+        rows.append(("outside of torch's operators", found["overhead"]))
+        rows += [(f"  {row['name']} x {row['calls']}", row["milliseconds"]) for row in found["operators"]]
+    width = max(len(name) for name, _ in rows)
+    lines = (f"{name:<{width}}  {spent:>9.2f} ms  {spent / max(whole, 1e-9):>4.0%}" for name, spent in rows)
+    return "\n".join((f"where the time went, mean of {counted(found['updates'], 'update')}", *lines))
 
 
 def next_lines(run: Run) -> str:

@@ -13,6 +13,8 @@ from glassformer.cli.options import MOST_THREADS
 from glassformer.cli.words import listing, quoted, terminal_width
 
 if TYPE_CHECKING:
+    from glassformer.cli.display import TrainingDisplay
+    from glassformer.training.callback import Callback
     from glassformer.training.run import Run
 
 Sets = Annotated[
@@ -32,6 +34,10 @@ TrainThreads = Annotated[
 ]
 TrainPrecision = Annotated[
     str | None, typer.Option(metavar="NAME", help="auto, float32, bf16 or fp16.", show_default=False)
+]
+
+Profiled = Annotated[
+    bool, typer.Option("--profile", help="Show where the time of an update goes; profile.json in the run folder too.")
 ]
 
 TrainLanguage = Annotated[
@@ -96,6 +102,7 @@ def train(
     threads: TrainThreads = None,
     precision: TrainPrecision = None,
     language: TrainLanguage = None,
+    profile: Profiled = False,
 ) -> None:
     """Train a recipe into a run folder, or go on with a run.
 
@@ -113,7 +120,7 @@ def train(
             raise typer.BadParameter(
                 "--resume takes the run's own recipe and settings; give nothing with it but --device and --threads"
             )
-        _resume(resume, device, threads)
+        _resume(resume, device, threads, profile)
         return
     edits = _edits(sets, device, threads, precision, language)
     if recipe is None:
@@ -127,7 +134,7 @@ def train(
         raise typer.BadParameter(
             "--from goes on with a model of glassformer and --model trains yours; give one of them"
         )
-    _said_next(_train(recipe, edits, out, start, own))
+    _said_next(_train(recipe, edits, out, start, own, profile))
 
 
 def _edits(
@@ -137,7 +144,14 @@ def _edits(
     return [*(sets or []), *(f"training.{key}={value}" for key, value in options.items() if value is not None)]
 
 
-def _train(name: str, edits: list[str], out: Path | None, start: str | None = None, own: str | None = None) -> Run:
+def _train(
+    name: str,
+    edits: list[str],
+    out: Path | None,
+    start: str | None = None,
+    own: str | None = None,
+    profile: bool = False,
+) -> Run:
     from glassformer.cli.display import display
 
     with display() as shown:
@@ -157,11 +171,11 @@ def _train(name: str, edits: list[str], out: Path | None, start: str | None = No
             recipe = started_from(name, start, edits)
         with claimed(out, Path(name).stem) as folder, _way_on(folder):
             shown.folder = folder
-            run = train_recipe(recipe, folder, [shown])
+            run = train_recipe(recipe, folder, [shown, *_profiles(profile, folder, shown)])
     return _told(run)
 
 
-def _resume(folder: Path, device: str | None, threads: int | None) -> None:
+def _resume(folder: Path, device: str | None, threads: int | None, profile: bool) -> None:
     from glassformer.cli.display import display
 
     with display() as shown:
@@ -171,11 +185,21 @@ def _resume(folder: Path, device: str | None, threads: int | None) -> None:
         if not finished:
             shown.folder = folder
             with _way_on(folder):
-                run = resume(folder, [shown], device=device, threads=threads)
+                run = resume(folder, [shown, *_profiles(profile, folder, shown)], device=device, threads=threads)
     if finished:
         typer.echo(f"{folder} is finished; nothing to resume")
     else:
         _said_next(_told(run))
+
+
+def _profiles(wanted: bool, folder: Path, shown: TrainingDisplay) -> list[Callback]:
+    """What times updates, if that is wanted."""
+    if not wanted:
+        return []
+    from glassformer.cli.show import profile_lines
+    from glassformer.training.profile import Profile
+
+    return [Profile(folder, lambda found: shown.say(profile_lines(found)))]
 
 
 @contextmanager

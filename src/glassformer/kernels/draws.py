@@ -23,6 +23,21 @@ def keep_some(x: Tensor, p: float) -> tuple[Bool[Tensor, " ..."], float]:
         True = stays. *Shape:* that of x. And 1 / (1 - p).
     """
     threshold = min(round(p * STEPS), STEPS - 1)  # below 1, so that a scale exists
+    draw = _drawn if torch.compiler.is_compiling() else _draw  # what an operator costs by itself is more than a draw
+    return draw(x, threshold), STEPS / (STEPS - threshold)
+
+
+def _draw(x: Tensor, threshold: int) -> Tensor:
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
-    keep = (draws.view(torch.int16)[: x.numel()] >= threshold - STEPS // 2).view(x.shape)
-    return keep, STEPS / (STEPS - threshold)
+    return (draws.view(torch.int16)[: x.numel()] >= threshold - STEPS // 2).view(x.shape)
+
+
+_drawn = torch.library.custom_op(
+    "glassformer::keep_some", _draw, mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,)
+)
+"""The same as an operator, so that a compiled graph draws the numbers that the same model draws without."""
+
+
+@_drawn.register_fake
+def _shape(x: Tensor, threshold: int) -> Tensor:
+    return x.new_empty(x.shape, dtype=torch.bool)

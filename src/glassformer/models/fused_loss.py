@@ -40,52 +40,68 @@ def fused_head_loss(
 
     Source: Hsu et al. 2024, arXiv:2410.10989, section 3.2.
     """
-    # Within forward gradients are always off, whatever they are out here.
+    # Within an operator gradients are always off, whatever they are out here.
     wanted = torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in (x, weight, bias)
     )
-    total: Tensor = _FusedHeadLoss.apply(x, weight, bias, labels, label_smoothing, wanted)  # type: ignore[no-untyped-call]
+    total: Tensor = _head_loss(x, weight, bias, labels, label_smoothing, wanted)[0]
     return total
 
 
-class _FusedHeadLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, eps: float, wanted: bool
-    ) -> Tensor:
-        exact = torch.promote_types(x.dtype, torch.float32)
-        total = torch.zeros((), device=x.device, dtype=exact)
-        dx = torch.empty_like(x) if wanted else None
-        dw = torch.zeros_like(weight) if wanted else None
-        db = torch.zeros_like(bias) if wanted and bias is not None else None
-        size = max(1, (CHUNK_ON_CPU if x.device.type == "cpu" else CHUNK) // len(weight))
-        for begin in range(0, len(x), size):
-            states = x[begin : begin + size]
-            logits = F.linear(states, weight, bias).to(exact)  # (n, V)
-            total += _loss_and_gradient(logits, labels[begin : begin + size], eps, wanted)
-            if dx is None or dw is None:
-                continue
-            if db is not None:
-                db += logits.sum(0)
-            gradient = logits.to(x.dtype)
-            dx[begin : begin + size] = gradient @ weight.to(x.dtype)
-            dw.addmm_(gradient.t().to(dw.dtype), states.to(dw.dtype))
-        if wanted:
-            ctx.save_for_backward(dx, dw, db)
-        return total
+@torch.library.custom_op("glassformer::head_loss", mutates_args=())
+def _head_loss(
+    x: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, eps: float, wanted: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The loss and, where they are wanted, the gradients of x, W and b; an operator, so that a graph can hold it."""
+    exact = torch.promote_types(x.dtype, torch.float32)
+    total = x.new_zeros((), dtype=exact)
+    dx, dw, db = _room(x, weight, bias, wanted)
+    counts = labels != IGNORED
+    some = x.device.type == "cpu" and not bool(counts.all())  # elsewhere, looking means waiting
+    where = counts.nonzero().squeeze(1) if some else None
+    size = max(1, (CHUNK_ON_CPU if x.device.type == "cpu" else CHUNK) // len(weight))
+    for begin in range(0, len(x) if where is None else len(where), size):
+        chosen = slice(begin, begin + size) if where is None else where[begin : begin + size]
+        states = x[chosen]
+        logits = F.linear(states, weight, bias).to(exact)  # (n, V)
+        total += _loss_and_gradient(logits, labels[chosen], eps, wanted)
+        if not wanted:
+            continue
+        if bias is not None:
+            db += logits.sum(0)
+        gradient = logits.to(x.dtype)
+        dx[chosen] = gradient @ weight.to(x.dtype)
+        dw.addmm_(gradient.t().to(dw.dtype), states.to(dw.dtype))
+    return total, dx, dw, db
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None, None]:
-        dx, dw, db = ctx.saved_tensors
-        return (
-            dx * gradient.to(dx.dtype),
-            dw * gradient.to(dw.dtype),
-            None if db is None else db * gradient.to(db.dtype),
-            None,
-            None,
-            None,
-        )
+
+@_head_loss.register_fake
+def _shapes(
+    x: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, eps: float, wanted: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
+    dx, dw, db = _room(x, weight, bias, wanted)
+    return total, dx, dw, db
+
+
+def _room(x: Tensor, weight: Tensor, bias: Tensor | None, wanted: bool) -> list[Tensor]:
+    return [torch.zeros_like(each) if wanted and each is not None else x.new_empty(0) for each in (x, weight, bias)]
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*output[1:])
+    ctx.biased = inputs[2] is not None
+
+
+def _backward(ctx: Any, gradient: Tensor, *of_gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+    if any(each is not None for each in of_gradients):
+        raise NotImplementedError("the loss of a large vocabulary has no second derivative")
+    dx, dw, db = (each * gradient.to(each.dtype) for each in ctx.saved_tensors)
+    return dx, dw, db if ctx.biased else None, None, None, None
+
+
+_head_loss.register_autograd(_backward, setup_context=_keep)
 
 
 def _loss_and_gradient(logits: Tensor, labels: Tensor, eps: float, wanted: bool) -> Tensor:

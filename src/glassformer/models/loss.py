@@ -52,8 +52,8 @@ def head_loss(
 ) -> Loss:
     """Return the loss of the states x under the head, without ever holding a large tensor of logits.
 
-    Up to `PLAIN_LIMIT` logits they are made at once; above, a chunk at a time, together with
-    their gradient. A compiled graph holds them all: what to fuse there is the compiler's business.
+    Up to `PLAIN_LIMIT` logits they are made at once; above, a chunk at a time, together with their gradient, in a
+    compiled graph, too.
 
     Args:
         head: Makes the scores.
@@ -62,10 +62,7 @@ def head_loss(
         label_smoothing: See `cross_entropy`.
     """
     assert head.weight is not None, "a head that pools nothing has scores"
-    if torch.compiler.is_compiling() or labels.numel() * head.weight.shape[0] <= PLAIN_LIMIT:
+    if labels.numel() * head.weight.shape[0] <= PLAIN_LIMIT:
         return cross_entropy(head(x), labels, label_smoothing)
-    scored, wanted = head.scored(x).flatten(0, 1), labels.flatten()
-    counted = wanted != IGNORED
-    if labels.device.type == "cpu" and not counted.all():  # padding needs no logits; elsewhere, looking means waiting
-        scored, wanted = scored[counted], wanted[counted]
-    return Loss(fused_head_loss(scored, head.weight, head.bias, wanted, label_smoothing), counted.sum())
+    total = fused_head_loss(head.scored(x).flatten(0, 1), head.weight, head.bias, labels.flatten(), label_smoothing)
+    return Loss(total, (labels != IGNORED).sum())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+_TWICE = 2 * math.sqrt(2 / math.pi)
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -14,8 +17,13 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
     y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 
+    A compiled graph computes x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)), which is the same number: an exponential is
+    several times as quickly made as a tanh.
+
     Source: Hendrycks and Gimpel 2016, arXiv:1606.08415, section 2.
     """
+    if torch.compiler.is_compiling():
+        return x * torch.sigmoid(x * (_TWICE + _TWICE * 0.044715 * x * x))
     return F.gelu(x, approximate="tanh")
 
 

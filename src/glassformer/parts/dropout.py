@@ -18,7 +18,7 @@ def dropout(x: Float[Tensor, "*shape"], p: float, training: bool) -> Float[Tenso
     y_i = x_i k_i / (1 - p), with k_i = 0 with probability p, else 1, each drawn by itself; outside of training y = x.
 
     On a processor four numbers share one draw of torch's generator: its own dropout draws for each, and the draw is
-    the dearest part of it. Elsewhere, and in a compiled graph, it is torch's.
+    the dearest part of it; a compiled graph draws the same numbers. Elsewhere it is torch's.
 
     Args:
         x: Any shape.
@@ -29,8 +29,11 @@ def dropout(x: Float[Tensor, "*shape"], p: float, training: bool) -> Float[Tenso
     """
     if not training or p == 0.0:
         return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
+    if x.device.type != "cpu":
         return F.dropout(x, p)
+    if torch.compiler.is_compiling():
+        keep, scale = keep_some(x, p)
+        return x * scale * keep
     dropped: Tensor = _Dropout.apply(x, p)  # type: ignore[no-untyped-call]
     return dropped
 

@@ -48,6 +48,9 @@ class Callback:
     def warned(self, trainer: Trainer, step: int, text: str) -> None:
         """Something looks wrong, but training goes on."""
 
+    def told(self, trainer: Trainer, step: int, text: str) -> None:
+        """Something about how the run computes was decided."""
+
     def evaluated(self, trainer: Trainer, split: str, metrics: Measured, better: bool) -> None:
         """The model was judged; `better` = it is the one to keep."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -42,7 +42,11 @@ class TrainingConfig(Config):
         select_by: What decides which model is kept: a metric such as "loss" or "bleu", or "last" for the last one.
         precision: "auto", "float32", "bf16" or "fp16"; the parameters are float32 always.
         device: "auto", "cpu", "cuda" or "mps".
-        threads: Threads of a CPU; None = torch's choice.
+        threads: Threads of a CPU; None = torch's choice; "auto" = one or that many, whichever makes an update of the
+            first batch sooner. A resumed run keeps the number.
+        compile: Whether forward and backward pass go through `torch.compile`: "off", "on", or "auto" = if measured to
+            be faster, and enough updates are left to make up for compiling. The last digits differ, so with "auto"
+            two runs of one seed may. A resumed run keeps what was chosen.
         language: Of report.html: "en" or "zh".
         workers: Processes that prepare batches; 0 = the training process itself.
     """
@@ -72,7 +76,8 @@ class TrainingConfig(Config):
     select_by: str = "loss"
     precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    threads: int | None = Field(None, ge=1, le=1024)
+    threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] | None = None
+    compile: Literal["auto", "on", "off"] = "off"
     workers: int = Field(0, ge=0)
     language: Literal["en", "zh"] = "en"
 

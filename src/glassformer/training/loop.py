@@ -33,7 +33,8 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
         callback.started(trainer)
     windows = trainer.windows()
     while progress.step < config.max_steps and not _out_of_patience(trainer) and not interrupted():
-        window = next(windows)
+        with trainer.timed("data"):
+            window = next(windows)
         update = trainer.update(window)
         progress.seconds = time.perf_counter() - began
         if _due(update.step, config.log_every, config.max_steps):
@@ -48,6 +49,9 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
                 progress.seconds = time.perf_counter() - began
                 for callback in callbacks:
                     callback.evaluated(trainer, "valid", metrics, better)
+        if (said := trainer.compiling.said()) is not None:
+            for callback in callbacks:
+                callback.told(trainer, update.step, said)
         for callback in callbacks:
             callback.updated(trainer, update)
     progress.finished = progress.step >= config.max_steps or _out_of_patience(trainer)

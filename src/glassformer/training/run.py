@@ -35,6 +35,7 @@ from glassformer.training.report import example_answer, write_run_report
 from glassformer.training.saving import STATE_FOLDER, Checkpoints
 from glassformer.training.start import begun, take_over
 from glassformer.training.state import restore_state, saved_threads
+from glassformer.training.threads import fastest_threads
 from glassformer.training.trainer import Trainer
 
 CONFIG_FILE, RESULT_FILE, REPORT_FILE = "config.yaml", "result.json", "report.html"
@@ -119,7 +120,10 @@ def resume(
     settings = recipe.training.model_copy(
         update={
             "device": device or recipe.training.device,
-            "threads": threads or recipe.training.threads or saved_threads(state_folder),
+            "threads": threads
+            or _asked(recipe.training.threads)
+            or saved_threads(state_folder)
+            or recipe.training.threads,
         }
     )
     start = begun(recipe) if not any(state_folder.glob("*.safetensors")) else None
@@ -309,11 +313,12 @@ def _trainer(
         )
     device = choose_device(settings.device)
     config = resolve(recipe.model, data) if recipe.own is None else None
-    with _threads(settings.threads), torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with _threads(_asked(settings.threads)), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
         if recipe.own is not None:
             model: Transformer = recipe.own.make(data.tokenizer.vocab_size)
-            settings = settings.model_copy(update={"norms_every": None})  # its layers are not known here
+            # its layers are not known here, nor whether a compiler takes them
+            settings = settings.model_copy(update={"norms_every": None, "compile": "off"})
         else:
             assert config is not None, "resolved above"
             model = Transformer(config, generator=torch.Generator().manual_seed(settings.seed))
@@ -322,7 +327,10 @@ def _trainer(
             new = take_over(model, start)
             drawn = f"; drawn anew: {', '.join(new)}" if new else ""
             said = f"weights and vocabulary of {start.source}{drawn}"
-        yield Trainer(model.to(device), data, settings, choose_precision(settings.precision, device), said)
+        trainer = Trainer(model.to(device), data, settings, choose_precision(settings.precision, device), said)
+        if settings.threads == "auto" and device.type == "cpu":
+            torch.set_num_threads(fastest_threads(trainer))
+        yield trainer
 
 
 def _go_on(folder: Path, recipe: Recipe, trainer: Trainer, callbacks: Sequence[Callback]) -> Run:
@@ -371,6 +379,11 @@ def _finish(folder: Path, recipe: Recipe, trainer: Trainer) -> dict[str, Any]:
     write_run_report(folder / REPORT_FILE, loaded, data, result, rows, recipe.training.language)
     write_json(folder / RESULT_FILE, result)  # last: it says that the run is finished
     return result
+
+
+def _asked(threads: int | str | None) -> int | None:
+    """The number that a setting names; None if it names none."""
+    return threads if isinstance(threads, int) else None
 
 
 @contextmanager

@@ -57,6 +57,7 @@ def save_state(trainer: Trainer, folder: Path) -> Path:
         "scaler": json.dumps(trainer.scaler.state_dict()),
         "averaged": json.dumps(trainer.average.count),
         "config": trainer.model.config.model_dump_json(),
+        "compiled": trainer.compiling.state,
         **_circumstances(trainer),
     }
     save_tensors(folder / NEW, tensors, metadata)
@@ -133,6 +134,7 @@ def _restore(trainer: Trainer, tensors: dict[str, Tensor], metadata: dict[str, s
     torch.set_rng_state(tensors["random.cpu"])
     if "random.cuda" in tensors and trainer.model.device.type == "cuda":
         torch.cuda.set_rng_state(tensors["random.cuda"], trainer.model.device)
+    trainer.compiling.go_on(metadata.get("compiled", "off"))
     _warn_of_differences(trainer, metadata)
 
 

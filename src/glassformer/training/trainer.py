@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count, islice
 
@@ -21,6 +22,7 @@ from glassformer.tasks.task import TaskData
 from glassformer.text.tokenizer import TextTokenizer
 from glassformer.training.average import Average
 from glassformer.training.bad_update import Made, describe_bad_parameters
+from glassformer.training.compiling import Compiling
 from glassformer.training.config import TrainingConfig
 from glassformer.training.divergence import Failure, RandomState, explain_validation
 from glassformer.training.evaluate import judged_batches
@@ -80,6 +82,8 @@ class Trainer:
         self.progress = Progress()
         self.made: Made | None = None
         self.d_model = model.config.output_stack.input.d_model
+        self.compiling = Compiling(model, config)
+        self.timed: Callable[[str], AbstractContextManager[object]] = _untimed
 
     @property
     def tokenizer(self) -> TextTokenizer:
@@ -118,18 +122,21 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         total = self._backward(window, tokens)
-        norm = self._gradient_norm()
+        with self.timed("optimizer"):
+            norm = self._gradient_norm()
         loss_sum, grad_norm = torch.stack((total, norm.to(total.dtype))).tolist()
         finite = math.isfinite(loss_sum) and math.isfinite(grad_norm)
         # What overflows at a scale above 1 may fit at a smaller one: the scaler leaves this update out and halves it.
         overflowed = not finite and math.isfinite(loss_sum) and self.scaler.get_scale() > 1.0
         if not (finite or overflowed):
             raise DivergenceError(self._failure(step, window, tokens, loss_sum, random).explain())
-        lr = self._step(step, norm)
+        with self.timed("optimizer"):
+            lr = self._step(step, norm)
         seconds = time.perf_counter() - began
         self.progress.skipped += overflowed
         self.made = Made(step, grad_norm, self.config.clip, _items(window), self.progress.epoch)
         self._count(len(window), tokens, loss_sum, seconds)
+        self.compiling.measured(seconds, tokens, self.config.max_steps - step)
         if step >= self.config.average_from:
             self.average.take()
         return Update(step, loss_sum / tokens, lr, grad_norm, tokens, seconds)
@@ -138,9 +145,11 @@ class Trainer:
         """Add up the gradients of the mean loss over all batches; return the sum of their losses."""
         total = torch.zeros((), device=self.model.device)
         for batch in window:
-            loss = self._loss(batch)
+            with self.timed("forward"):
+                loss = self._loss(batch)
             total += loss.sum.detach()
-            self._send_back(loss.sum, tokens)
+            with self.timed("backward"):
+                self._send_back(loss.sum, tokens)
         self.scaler.unscale_(self.optimizer)
         return total
 
@@ -163,6 +172,11 @@ class Trainer:
         return lr
 
     def _loss(self, batch: Batch) -> Loss:
+        with self.precision.autocast():
+            return self.compiling.objective(batch.to(self.model.device))
+
+    def plain_loss(self, batch: Batch) -> Loss:
+        """The same, never compiled: what is looked for goes module by module."""
         with self.precision.autocast():
             return objective(self.model, batch.to(self.model.device), label_smoothing=self.config.label_smoothing)
 
@@ -204,9 +218,13 @@ class Trainer:
             self.progress.skipped,
             random,
             self.made,
-            forward=lambda batch: self._loss(batch).sum,
+            forward=lambda batch: self.plain_loss(batch).sum,
             backward=lambda loss: self._send_back(loss, tokens),
         )
+
+
+def _untimed(what: str) -> AbstractContextManager[object]:
+    return nullcontext()
 
 
 def batch_order(source: Source, config: TrainingConfig) -> Order:
