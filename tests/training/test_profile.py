@@ -44,7 +44,7 @@ def test_a_profiled_run_learns_the_same_and_writes_where_its_time_went(tmp_path)
     found = json.loads((tmp_path / "run" / PROFILE_FILE).read_text())
     assert shown == [found]
     assert found["updates"] == TIMED
-    assert set(found["forward"]) == {"Input", "Attention", "FeedForward", "LayerNorm", "loss and rest"}
+    assert set(found["forward"]) == {"Input", "Attention", "FeedForward", "LayerNorm", "Head", "loss and rest"}
     assert all(spent >= 0 for spent in [*found["phases"].values(), *found["forward"].values()])
     assert any(row["name"] in ("mm", "addmm") for row in found["operators"])
 

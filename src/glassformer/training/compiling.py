@@ -76,8 +76,8 @@ class Compiling:
                 return self._compiled(batch)
             except TorchDynamoException as error:
                 torch.set_rng_state(random)
-                line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-                self._decide("off", f"not compiled: {line}")
+                lines = str(error).strip().splitlines() or [type(error).__name__]
+                self._decide("off", f"not compiled: {' '.join(lines[:2])}")
         return objective(self.model, batch, label_smoothing=self.smoothing)
 
     def measured(self, seconds: float, tokens: int, left: int) -> None:
