@@ -21,8 +21,7 @@ from glassformer.generation.reading import Reading, reading_of
 from glassformer.generation.stream import stream
 from glassformer.inspection.ablation import Ablation, ablate_heads
 from glassformer.inspection.attention import mib
-from glassformer.inspection.canvas import readable
-from glassformer.inspection.contrast import Contrast, Move, shared_positions
+from glassformer.inspection.contrast import Contrast, shared_positions
 from glassformer.inspection.contrast import contrast as compared
 from glassformer.inspection.findings import Findings, Pair, Written
 from glassformer.inspection.inspect import LIMIT_BYTES, Axis, Inspection, LayerAttention, inspect_sample
@@ -31,7 +30,6 @@ from glassformer.inspection.lens import Lens, lens
 from glassformer.inspection.patching import Intervention, Outcome, intervene
 from glassformer.inspection.roles import induction_on_random
 from glassformer.inspection.sample import Sample, kind_of
-from glassformer.inspection.sections import guesses as best_guesses
 from glassformer.inspection.steps import attention_over_steps
 from glassformer.inspection.viewer import inspection_page, write_inspection
 from glassformer.inspection.wording import word
@@ -220,60 +218,12 @@ def inspect(
         outcome=outcome,
     )
     texts = {"model": source, "input": text} | ({"output": reading.output} if reading.output else {})
-    notes = (*cuts(reading, language), *[word("own_output", language)] * reading.own)
+    notes = (*cut_notes(reading, language), *[word("own_output", language)] * reading.own)
     return Look(Path(source).resolve().name, texts, notes, reading, seen, found, language)
 
 
-def contrast_lines(look: Look, number: int = 5) -> list[str]:
-    """Return which heads notice the difference between two texts, as lines of text."""
-    pair = look.found.pair
-    if pair is None:
-        return []
-    labels = [pair.attention[0][0].rows, pair.attention[1][0].rows]
-
-    def line(move: Move) -> str:
-        layer = move.site.split(".")[2]
-        parts = [
-            f"{labels[0][place[0]]} {values[0]:.3f} -> {values[1]:.3f}"
-            for place, values in ((move.leaves, move.left), (move.gains, move.gained))
-            if place is not None
-        ]
-        name = f"  layer {layer} head {move.head}  {labels[0][move.rows[0]]}"
-        return ", ".join([f"{name}: change {move.change:.3f}", *parts])
-
-    rows = ", ".join(labels[0][row] for row, _ in pair.contrast.rows)
-    shown = [f"heads whose attention from {rows} changes most (weight in the first text -> in the second):"]
-    shown += map(line, pair.contrast.moves[:number])
-    turning = pair.contrast.turning[:number]
-    return [*shown, *(["heads that turn from one token to another:"] if turning else []), *map(line, turning)]
-
-
-def outcome_lines(look: Look, number: int = 5) -> list[str]:
-    """Return what an intervention changed, as lines of text."""
-    outcome, found = look.found.outcome, look.found
-    if outcome is None:
-        return []
-    shown = [f"{', '.join(outcome.interventions)}: {len(outcome.sites)} value{'s' * (len(outcome.sites) != 1)} changed"]
-    if outcome.kind == "vector":
-        return [*shown, f"  the text's vector turned by {outcome.divergence:.4g} (1 - cosine)"]
-    before, after = outcome.loss
-    shown.append(
-        f"  loss {before:.4f} -> {after:.4f} nats, mean KL {outcome.divergence:.4f} nats, "
-        f"{outcome.other_answers} of {len(outcome.positions)} answers changed"
-    )
-    for each in sorted(outcome.positions, key=lambda each: -each.divergence)[:number]:
-        at = "" if outcome.kind == "label" else f"  at {each.position} {readable(found.tokens[each.position])}:"
-        shown.append(
-            f"{at or ' '} KL {each.divergence:.3f}, {best_guesses(found, each.before, 1)} -> "
-            f"{best_guesses(found, each.after, 1)}"
-        )
-    most = sorted(outcome.attention.items(), key=lambda each: -each[1])[:3]
-    moved = ", ".join(f"{site} {share:.3f}" for site, share in most)
-    return [*shown, *([f"  attention moved most in {moved}"] if moved else [])]
-
-
-def cuts(reading: Reading, language: str) -> list[str]:
-    """Return how much of a text that is too long was read."""
+def cut_notes(reading: Reading, language: str) -> list[str]:
+    """Return how much was read of a text that is too long."""
     return [word(f"cut_{name}", language).format(read=n, all=of) for name, (n, of) in reading.cut.items()]
 
 
