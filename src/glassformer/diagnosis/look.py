@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.checkpoint.loading import load
 from glassformer.core.errors import ConfigError, DataError
@@ -181,6 +181,11 @@ def inspect(
         CheckpointError: There is no such model.
     """
     known_language(language)
+    if isinstance(model, nn.Module):
+        raise ConfigError(
+            "a text is read, which needs the model's tokenizer too; give what gf.load returns, a folder, or "
+            "gf.Loaded(model, tokenizer, source)"
+        )
     if generate < 0:
         raise ConfigError(f"generate is {generate}; give a number of tokens from 0")
     if token is not None and contrast is None:
