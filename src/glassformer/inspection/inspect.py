@@ -204,9 +204,9 @@ def inspect_sample(
     for ids, axis in ((sources, axes["encoder"]), (tokens, labels), (tokens, axes["written"])):
         if ids is not None:
             _check_text(ids, axis)
+    read: dict[Part, Sequence[int]] = {"encoder": sources or tokens, "decoder": tokens, "cross": written or tokens}
     if isinstance(model, OwnTransformer):
-        ids: dict[Part, Sequence[int]] = {"encoder": sources or tokens, "decoder": tokens, "cross": written or tokens}
-        return Inspection(tuple(_own_layers(model, ids, axes, layers, heads)), ())
+        return Inspection(tuple(_own_layers(model, read, axes, layers, heads)), ())
     sites = list(_chosen(model, layers, heads, axes))
     large = max(site.bytes_at_work for site in sites) > LARGE_BYTES
     _check_size(sites, limit_bytes, large=large)
@@ -227,7 +227,6 @@ def inspect_sample(
         labelling = head is not None and head.pooling is not None and head.vocab_size is not None
         found = model(_row(tokens, model), memory=memory, outputs="logits" if labelling else "hidden", tape=tape)
     decided = _labels(head, found[0]) if head is not None and labelling else {}
-    read: dict[Part, Sequence[int]] = {"encoder": sources or tokens, "decoder": tokens, "cross": written or tokens}
     seen = tuple(
         site.read(
             rows_of(model, site.name, tape, heads=site.heads) if large else tape[site.name][0],
