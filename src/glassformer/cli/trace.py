@@ -225,7 +225,9 @@ def _say(reading: Reading) -> None:
     for part, (number, of) in reading.cut.items():
         note(f"of the {part} only the first {number} of {counted(of, 'token')} were read (--max-tokens)")
     if reading.own:
-        note(f"the output is the model's own, as no --target was given: {reading.output}")
+        from glassformer.inspection.canvas import readable
+
+        note(f"the output is the model's own, as no --target was given: {readable(reading.output or '', 80)}")
 
 
 def _print(lines: Iterable[str]) -> None:

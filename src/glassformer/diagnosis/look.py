@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.checkpoint.loading import load
-from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.core.wording import known_language
 from glassformer.generation.config import GenerationConfig
@@ -33,6 +33,7 @@ from glassformer.inspection.sample import Sample, kind_of
 from glassformer.inspection.steps import attention_over_steps
 from glassformer.inspection.viewer import inspection_page, write_inspection
 from glassformer.inspection.wording import word
+from glassformer.models.own import OwnTransformer
 from glassformer.parts.attention import Attention
 
 Advanced = Callable[[int, int], None]
@@ -181,6 +182,11 @@ def inspect(
         CheckpointError: There is no such model.
     """
     known_language(language)
+    if isinstance(model, nn.Module):
+        raise ConfigError(
+            "a text is read, which needs the model's tokenizer too; give what gf.load returns, a folder, or "
+            "gf.Loaded(model, tokenizer, source)"
+        )
     if generate < 0:
         raise ConfigError(f"generate is {generate}; give a number of tokens from 0")
     if token is not None and contrast is None:
@@ -190,16 +196,22 @@ def inspect(
     interventions = [Intervention.parse(each) for each in patches]
     source = source or (str(model) if isinstance(model, str | Path) else "model")
     loaded: ReadsText = load(model) if isinstance(model, str | Path) else model
+    own = isinstance(loaded.model, OwnTransformer)
+    if own and (interventions or generate):
+        raise UnsupportedError(
+            "a model of your own shows the attention that it returns; nothing inside it can be changed (--patch), nor "
+            "followed while it writes (--generate)"
+        )
     reading = reading_of(loaded.model, loaded.tokenizer, text, target, max_tokens=max_tokens)
     seen = _seen(loaded, reading, layers, heads, lambda loaded, ids: _pooled(_characters(loaded, ids), pool))
     sample = Sample.of(loaded.model, reading.tokens, reading.sources, reading.written)
     shown: list[int] = []
     made: Lens | None = None
-    if guesses and kind_of(loaded.model) in ("next", "same"):
+    if guesses and not own and kind_of(loaded.model) in ("next", "same"):
         made = lens(loaded.model, sample)
         shown += made.ids.flatten().tolist()
     ablation: Ablation | None = None
-    if ablate is not None:
+    if ablate is not None and not own:
         ablation = ablate_heads(loaded.model, sample, value=ablate, most_heads=most_heads, advanced=advanced)
     outcome: Outcome | None = None
     if interventions:
@@ -209,6 +221,7 @@ def inspect(
         names=_names(loaded, shown),
         tokens=tuple(loaded.tokenizer.label(each) for each in reading.tokens),
         lens=made,
+        no_lens="" if made or not guesses else "lens_own" if own else "lens_none",
         ablation=ablation,
         repeats=_repeats(loaded, reading),
         written=_written(loaded, text, generate, layers, heads) if generate else None,
