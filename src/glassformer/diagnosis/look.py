@@ -14,6 +14,7 @@ from glassformer.checkpoint.loading import load
 from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.core.wording import known_language
+from glassformer.diagnosis.reading_notes import reading_notes
 from glassformer.generation.config import GenerationConfig
 from glassformer.generation.input_ids import ReadsText
 from glassformer.generation.inputs import beginning
@@ -32,7 +33,6 @@ from glassformer.inspection.roles import induction_on_random
 from glassformer.inspection.sample import Sample, kind_of
 from glassformer.inspection.steps import attention_over_steps
 from glassformer.inspection.viewer import inspection_page, write_inspection
-from glassformer.inspection.wording import word
 from glassformer.models.own import OwnTransformer
 from glassformer.parts.attention import Attention
 
@@ -231,13 +231,8 @@ def inspect(
         outcome=outcome,
     )
     texts = {"model": source, "input": text} | ({"output": reading.output} if reading.output else {})
-    notes = (*cut_notes(reading, language), *[word("own_output", language)] * reading.own)
+    notes = tuple(reading_notes(reading, language))
     return Look(Path(source).resolve().name, texts, notes, reading, seen, found, language)
-
-
-def cut_notes(reading: Reading, language: str) -> list[str]:
-    """Return how much was read of a text that is too long."""
-    return [word(f"cut_{name}", language).format(read=n, all=of) for name, (n, of) in reading.cut.items()]
 
 
 def _seen(

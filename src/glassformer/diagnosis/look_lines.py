@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from glassformer.diagnosis.look import Look, cut_notes
+from glassformer.diagnosis.look import Look
 from glassformer.diagnosis.look_wording import LINES
+from glassformer.diagnosis.reading_notes import reading_notes
 from glassformer.inspection.canvas import readable
 from glassformer.inspection.contrast import Move
 from glassformer.inspection.inspect import LayerAttention
 from glassformer.inspection.sections import guesses
 from glassformer.inspection.viewer import layer_names
-from glassformer.inspection.wording import word
 
 
 def found_lines(look: Look, number: int = 5) -> list[str]:
@@ -32,11 +32,8 @@ def note_lines(look: Look, undrawn: Sequence[str] = (), left_out: Sequence[Layer
         undrawn: Characters that no font has.
         left_out: Layers that the page has no room for.
     """
-    language, reading = look.language, look.reading
-    notes = cut_notes(reading, language)
-    if reading.own:
-        said = word("own_output", language).rstrip(".。")
-        notes.append(f"{said}: {readable(reading.output or '', 80)}")
+    language = look.language
+    notes = reading_notes(look.reading, language, output=True)
     if look.inspection.labels:
         label, share = next(iter(look.inspection.labels.items()))
         notes.append(LINES.say("labelled", language, label=readable(label), share=100 * share))
@@ -88,8 +85,10 @@ def _outcome(look: Look, number: int) -> list[str]:
         )
     )
     for each in sorted(outcome.positions, key=lambda each: -each.divergence)[:number]:
-        token = readable(found.tokens[each.position])
-        at = "  " if outcome.kind == "label" else LINES.say("position", language, position=each.position, token=token)
+        at = "  "
+        if outcome.kind != "label":
+            token = readable(found.tokens[each.position])
+            at = LINES.say("position", language, position=each.position, token=token)
         kept, given = guesses(found, each.before, 1), guesses(found, each.after, 1)
         shown.append(f"{at}KL {each.divergence:.3f}, {kept} -> {given}")
     most = sorted(outcome.attention.items(), key=lambda each: -each[1])[:3]

@@ -1,4 +1,4 @@
-"""The words of what a look into a model prints in a terminal."""
+"""The words that a look into a model, or a trace, prints in a terminal."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ LINES = Catalogue(
         "position": {"en": "  at {position} {token}: ", "zh": "  位置 {position} {token}："},
         "moved": {"en": "  attention moved most in {sites}", "zh": "  注意力变动最大之处：{sites}"},
         "labelled": {"en": "labelled {label}, {share:.1f} %", "zh": "判为 {label}，{share:.1f} %"},
+        "own_output": {
+            "en": "The output is the model's own, as no --target was given: {output}",
+            "zh": "未给出 --target，输出由模型自己写出：{output}",
+        },
         "undrawn": {
             "en": "no installed font has all of {characters}; the pictures show □ there, the HTML page all",
             "zh": "已安装的字体都不全含 {characters}；图片在该处显示 □，HTML 页面则完整显示",
