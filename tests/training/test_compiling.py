@@ -168,6 +168,8 @@ def test_a_number_that_is_not_finite_is_found_module_by_module_in_a_compiled_run
         trainer.update(next(windows))
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own, when it loads its compiler
 def test_the_c_compiler_makes_the_same_update(tmp_path, monkeypatch):
     """The one case through inductor."""
     monkeypatch.setattr(compiling, "BACKEND", "inductor")

@@ -81,6 +81,8 @@ def display() -> Iterator[TrainingDisplay]:
 
 def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield what is to be known before the first update, each with its name."""
+    import torch
+
     config, data = trainer.config, trainer.data
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
     vocab_size = data.tokenizer.vocab_size
@@ -94,6 +96,10 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
         f"{counted(config.max_steps, 'update')}, {a_batch}, {counted(len(trainer.order), 'batch')} an epoch",
     )
     yield "device", f"{trainer.model.device.type}, {trainer.precision.name}: {trainer.precision.reason}"
+    if config.threads == "auto" and trainer.model.device.type == "cpu":
+        yield "threads", f"{torch.get_num_threads()}, by measurement"
+    if trainer.compiling.compiles:
+        yield "compile", "the first update is compiled, which may take a minute"
     if trainer.progress.step:
         yield "resumed", f"after update {trainer.progress.step:,}"
     elif trainer.start is not None:

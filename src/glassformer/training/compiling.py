@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
@@ -49,6 +48,7 @@ class Compiling:
         self.variable = config.batch_tokens is not None or model.config.kind == "encoder_decoder"
         self.state = {"auto": "plain pace", "on": "on", "off": "off"}[config.compile]
         self._graph: Callable[[Batch], Loss] | None = None
+        self._made = True
         self._paces: list[float] = []
         self._plain_pace = 0.0
         self._said: str | None = None
@@ -81,13 +81,15 @@ class Compiling:
         return objective(self.model, batch, label_smoothing=self.smoothing)
 
     def measured(self, seconds: float, tokens: int, left: int) -> None:
-        """Take note of an update; "auto" decides by it.
+        """Take note of an update, in which a graph may have been made; "auto" decides by it.
 
         Args:
             seconds: What it took.
             tokens: What was learned from.
             left: Updates still to come.
         """
+        if self._graph is not None and not self._made:
+            self._made, self._said = True, f"compiled: this update took {seconds:.0f} seconds with it"
         if self.state not in ("plain pace", "graph pace"):
             return
         self._paces.append(seconds / tokens)
@@ -104,6 +106,7 @@ class Compiling:
             self._decide("off", f"not compiled: with {coming:.0f} seconds to come it would not pay")
         else:
             self._plain_pace, self.state = pace, "graph pace"
+            self._said = "compiling, to see whether it pays: the next update may take a minute"
 
     def said(self) -> str | None:
         """Return what was decided since the last question, in one line."""
@@ -121,13 +124,10 @@ class Compiling:
             self._graph = None
 
     def _compiled(self, batch: Batch) -> Loss:
-        if self._graph is not None:
-            return self._graph(batch)
-        began = time.perf_counter()
-        self._graph = compiled_objective(self.model, self.smoothing, variable=self.variable)
-        loss = self._graph(batch)
-        self._said = f"compiled in {time.perf_counter() - began:.0f} seconds"
-        return loss
+        if self._graph is None:
+            self._graph = compiled_objective(self.model, self.smoothing, variable=self.variable)
+            self._made = False
+        return self._graph(batch)
 
 
 def compiled_objective(model: Transformer, label_smoothing: float, *, variable: bool) -> Callable[[Batch], Loss]:
