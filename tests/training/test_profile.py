@@ -24,7 +24,7 @@ def test_a_summary_adds_up():
         "backward": [0.004, 0.004],
         "optimizer": [0.001, 0.002] * 2,
     }
-    found = summary(laps, [0.01, 0.01], [("mm", 0.006, 5), ("add", 0.001, 9)])
+    found = summary(laps, [0.01, 0.01], [("mm", 0.6, 5), ("add", 0.1, 9)])
     assert found["phases"] == pytest.approx({"data": 1, "forward": 2, "backward": 4, "optimizer": 3, "rest": 1})
     assert found["forward"] == pytest.approx({"Attention": 0.5, "loss and rest": 1.5})
     assert found["overhead"] == pytest.approx(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -199,6 +200,7 @@ def _profiles(wanted: bool, folder: Path, shown: TrainingDisplay) -> list[Callba
     from glassformer.cli.show import profile_lines
     from glassformer.training.profile import Profile
 
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else torch's tracer writes when it starts and stops
     return [Profile(folder, lambda found: shown.say(profile_lines(found)))]
 
 

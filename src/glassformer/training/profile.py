@@ -48,7 +48,7 @@ class Profile(Callback):
         self._watch: _Stopwatch | None = None
         self._wall: list[float] = []
         self._tracer: Any = None
-        self._traced = 0
+        self._traced: list[float] = []
 
     def updated(self, trainer: Trainer, update: Update) -> None:
         """Begin, go on or end, by how many updates this session has made."""
@@ -60,8 +60,8 @@ class Profile(Callback):
             self._tracer = profile(activities=[ProfilerActivity.CPU])
             self._tracer.__enter__()
         elif self._tracer is not None:
-            self._traced += 1
-            if self._traced == TRACED:
+            self._traced.append(update.seconds)
+            if len(self._traced) == TRACED:
                 self._finish(trainer)
 
     def ended(self, trainer: Trainer) -> None:
@@ -80,7 +80,7 @@ class Profile(Callback):
         operators: list[tuple[str, float, int]] = []
         if self._tracer is not None:
             self._tracer.__exit__(None, None, None)
-            operators = _operators(self._tracer, max(1, self._traced))
+            operators = _operators(self._tracer, self._traced)
             self._tracer = None
         found = summary(watch.seconds, self._wall, operators)
         write_json(self.folder / PROFILE_FILE, found)
@@ -95,24 +95,24 @@ def summary(
     Args:
         laps: Seconds of each lap, by phase or part.
         updates: Seconds of each timed update, its data not included.
-        operators: Name, seconds and calls in one update of each operator of torch.
+        operators: Name, share of an update and calls in it of each operator of torch.
     """
     n = max(1, len(updates))
     per_update = {name: 1000 * sum(seconds) / n for name, seconds in laps.items()}
     whole = 1000 * sum(updates) / n
     phases = {name: per_update.get(name, 0.0) for name in PHASES}
     parts = {name: per_update[name] for name in PARTS if name in per_update}
-    inside = 1000 * sum(seconds for _, seconds, _ in operators)
+    inside = sum(share for _, share, _ in operators)
     return {
         "updates": len(updates),
         "milliseconds": {"data": phases["data"], "update": whole, "median": 1000 * median(updates or [0.0])},
         "phases": {**phases, "rest": max(0.0, whole - sum(phases.values()) + phases["data"])},
-        "forward": {**parts, "loss and rest": max(0.0, phases["forward"] - sum(parts.values()))},
-        # what is computed outside of torch's operators: Python, and torch's own bookkeeping
-        "overhead": max(0.0, whole - inside) if operators else None,
+        "forward": {**parts, "loss and rest": max(0.0, phases["forward"] - sum(parts.values()))} if parts else {},
+        # outside of torch's operators: Python, torch's own bookkeeping, and the code of a compiled graph
+        "overhead": whole * max(0.0, 1.0 - inside) if operators else None,
         "operators": [
-            {"name": name, "milliseconds": 1000 * seconds, "calls": calls}
-            for name, seconds, calls in operators[:OPERATORS]
+            {"name": name, "milliseconds": whole * share, "calls": calls}
+            for name, share, calls in operators[:OPERATORS]
         ],
     }
 
@@ -162,10 +162,11 @@ def _parts(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if type(module).__name__ in PARTS]
 
 
-def _operators(tracer: profile, updates: int) -> list[tuple[str, float, int]]:
-    """Name, own seconds and calls of each operator in one update, the longest first."""
+def _operators(tracer: profile, updates: Sequence[float]) -> list[tuple[str, float, int]]:
+    """Name, own share of the updates' seconds and calls in one of each operator, the longest first."""
+    seconds = max(sum(updates), 1e-9)
     found = [
-        (event.key.removeprefix("aten::"), event.self_cpu_time_total / 1e6 / updates, round(event.count / updates))
+        (event.key.removeprefix("aten::"), event.self_cpu_time_total / 1e6 / seconds, round(event.count / len(updates)))
         for event in tracer.key_averages()
         if event.key.startswith(("aten::", "glassformer::"))
     ]
