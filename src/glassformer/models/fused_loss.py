@@ -94,9 +94,11 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
     ctx.biased = inputs[2] is not None
 
 
-def _backward(ctx: Any, gradient: Tensor, *of_gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, gradient: Tensor | None, *of_gradients: Tensor | None) -> tuple[Tensor | None, ...]:
     if any(each is not None for each in of_gradients):
         raise NotImplementedError("the loss of a large vocabulary has no second derivative")
+    if gradient is None:
+        return (None,) * 6
     dx, dw, db = (each * gradient.to(each.dtype) for each in ctx.saved_tensors)
     return dx, dw, db if ctx.biased else None, None, None, None
 
