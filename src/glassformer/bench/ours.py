@@ -12,7 +12,9 @@ from glassformer.core.protocols import Tokenizer
 from glassformer.data.batch import Batch
 from glassformer.generation.answer import answer_texts
 from glassformer.generation.config import BeamConfig, GenerationConfig
+from glassformer.generation.fast import Fast
 from glassformer.generation.stream import generate
+from glassformer.models.quantise import quantise_model
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import Judging, Split, TaskData
 from glassformer.text.build import byte_tokenizer
@@ -31,7 +33,10 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     if isinstance(work, Training | PairTraining):
         return [OurTraining(work, numbers)]
     if isinstance(work, Decoding):
-        return [OurDecoding(work, numbers)]
+        if work.reads or numbers != "float32":
+            return [OurDecoding(work, numbers)]
+        how: tuple[Fast, ...] = ("auto", "on", "off")
+        return [OurDecoding(work, each, fast) for each in ("float32", "int8") for fast in how]
     return [OurTranslation(work, numbers)]
 
 
@@ -74,16 +79,25 @@ class OurTraining(_Ours):
 
 
 class OurDecoding(_Ours):
-    """Greedy writing."""
+    """Greedy writing.
 
-    def __init__(self, work: Decoding, numbers: str) -> None:
+    Args:
+        work: What is written.
+        numbers: "float32", "bf16" or "int8".
+        fast: As of `generate`.
+    """
+
+    def __init__(self, work: Decoding, numbers: str, fast: Fast = "auto") -> None:
         super().__init__(numbers)
-        self.work = work
+        self.work, self.fast = work, fast
+        self.setting = {"auto": "", "on": "compiled", "off": "fast off"}[fast]
 
     def prepare(self) -> None:
         """Build the model."""
         self._model = self.work.build().eval().to(TYPES.get(self.numbers))
-        self._config = GenerationConfig(max_new_tokens=self.work.new)
+        if self.numbers == "int8":
+            quantise_model(self._model)
+        self._config = GenerationConfig(max_new_tokens=self.work.new, fast=self.fast)
         self._prompts, self._tokenizer = self.work.prompts(), Numbers(self.work.vocab_size)
 
     def turn(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -92,6 +92,10 @@ def generate(
     cache: Annotated[
         bool, typer.Option(help="Keep keys and values of earlier tokens; never changes the result.")
     ] = True,
+    fast: Annotated[
+        Literal["auto", "on", "off"],
+        typer.Option(help="on: compile the steps first (a minute); auto: only where that pays; off: never."),
+    ] = "auto",
     as_json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
@@ -115,6 +119,7 @@ def generate(
                 "use_cache": cache,
                 "when_full": when_full,
                 "top": probs,
+                "fast": fast,
             }
         )
     idle = [name for name, used in (("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)) if used]
