@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -14,6 +13,7 @@ from torch.nn import functional as F
 
 from glassformer.bench.contest import Answer
 from glassformer.bench.workloads import PairTraining, Training, tokens_of
+from glassformer.core.compilers import no_compiler
 from glassformer.data.batch import Batch
 
 EXTRA = "pip install 'glassformer[bench]'"
@@ -22,12 +22,6 @@ EXTRA = "pip install 'glassformer[bench]'"
 def missing(package: str) -> str | None:
     """Return that a package is not installed, and how to get it; None if it is there."""
     return None if find_spec(package) is not None else f"{package} is not installed; {EXTRA} brings it"
-
-
-def no_compiler() -> str | None:
-    """Return that `torch.compile` has no C++ compiler to work with; None if it has."""
-    there = any(shutil.which(name) for name in ("g++", "clang++", "cl"))
-    return None if there else "torch.compile needs a C++ compiler, and there is none"
 
 
 class PlainTraining:
