@@ -65,7 +65,8 @@ def measure_gains(
     for number, gain in enumerate(gains):
         difference = gain.differ()  # does both once: what is made at a first call is made now
         advanced(number * (turns + 1) + 1, total)
-        slow, fast = [], []
+        slow: list[float] = []
+        fast: list[float] = []
         for turn in range(turns):
             for way, paces in ((gain.slow, slow), (gain.fast, fast))[:: 1 if turn % 2 == 0 else -1]:
                 paces.append(paced(way))

@@ -94,7 +94,7 @@ def generate(
     ] = True,
     fast: Annotated[
         Literal["auto", "on", "off"],
-        typer.Option(help="on: compile the steps first (a minute); auto: only where that pays; off: never."),
+        typer.Option(help="on: compile the steps first (a minute); auto: where it pays (8,000 tokens); off: never."),
     ] = "auto",
     as_json: Json = False,
     device: Device = "auto",
@@ -138,13 +138,17 @@ def generate(
                 "--stream": stream,
                 "--probs": probs,
                 "--when-full": when_full != "stop",
+                "--fast": fast == "on",
             }
         )
     text = given(prompt)
     loaded = open_model(model, device, threads, precision)
     _note_unknown(loaded, text)
     if loaded.model.decoder is None:
-        writing = {"--temperature": temperature != 0, "--stop": stop, "--stream": stream, "--beam": beam > 1}
+        writing = {
+            "--temperature": temperature != 0, "--stop": stop, "--stream": stream, "--beam": beam > 1,
+            "--fast": fast == "on",
+        }  # fmt: skip
         idle = [name for name, used in writing.items() if used]
         if idle:
             note(f"without effect on a model that fills masks: {', '.join(idle)}")
@@ -252,6 +256,7 @@ def _stream(loaded: Loaded, text: str, config: GenerationConfig) -> None:
     from glassformer.generation.text import stream_text
 
     reason = None
+    _note_compiling(config)
     for step in stream_text(loaded, text, config):
         typer.echo(step.text, nl=False)
         sys.stdout.flush()
@@ -265,6 +270,7 @@ def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -
     from glassformer.generation.text import stream_text
 
     steps = []
+    _note_compiling(config)
     with waiting("writing") as advanced:
         for step in stream_text(loaded, text, config):
             steps.append(step)
@@ -290,6 +296,11 @@ def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -
             candidates = "  ".join(f"{label(i)} {100 * p:.1f} %" for i, p in step.top)
             typer.echo(f"  {label(step.token):<8} {candidates}")
     _say_why(reason, loaded)
+
+
+def _note_compiling(config: GenerationConfig) -> None:
+    if config.fast == "on" and config.use_cache:
+        note("the steps are compiled first: after the first token, that takes up to a minute")
 
 
 def _say_why(reason: str | None, loaded: Loaded) -> None:

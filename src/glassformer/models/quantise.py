@@ -52,6 +52,16 @@ def quantise_model(model: Transformer) -> Transformer:
     return model
 
 
+def refuse_learning(model: nn.Module) -> None:
+    """Refuse to train a model in 8 bits.
+
+    Raises:
+        UnsupportedError: It is one.
+    """
+    if is_quantised(model):
+        raise UnsupportedError("a model in 8 bits does not learn: train the one it was made from, and convert that")
+
+
 def is_quantised(model: nn.Module) -> bool:
     """Return whether matrices of a model are in 8 bits."""
     return any(isinstance(module, QuantisedLinear | QuantisedEmbedding) for module in model.modules())
