@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glassformer.bench.gain import Gain
 from glassformer.bench.numbers import Numbers
-from glassformer.bench.workloads import WORK, Decoding
+from glassformer.bench.workloads import LLAMA_110M, WORK, Decoding
 from glassformer.core.compilers import no_compiler
 from glassformer.generation.config import GenerationConfig
 from glassformer.generation.fast import Fast
@@ -21,13 +21,18 @@ from glassformer.models.transformer import Transformer
 Ids = list[tuple[int, ...]]
 
 
+WIDE = LLAMA_110M.model_copy(update={"n_layers": 2})
+"""Of a width at which a step waits for memory, not for Python."""
+
+
 def gains() -> tuple[Gain, ...]:
-    """Return them all; making them draws a small model, and what is compiled is so at its first call."""
+    """Return them all; making them draws two models, and what is compiled is so at its first call."""
     one, eight = (work for work in WORK["decode"]["small"] if isinstance(work, Decoding))
-    model = one.build().eval()
-    small = quantise_model(deepcopy(model))
-    made = (_cache(model, one), _last(model, one), _rows(model, eight), _int8(model, small, one))
-    return made if no_compiler() is not None else (*made, _compiled(model, one), _both(model, small, one))
+    wide = Decoding("wide", WIDE, 8000, rows=1, prompt=16, new=24)
+    model, large = one.build().eval(), wide.build().eval()
+    small = quantise_model(deepcopy(large))
+    made = (_cache(model, one), _last(large, wide), _rows(model, eight), _int8(large, small, wide))
+    return made if no_compiler() is not None else (*made, _compiled(model, one), _both(large, small, wide))
 
 
 def _cache(model: Transformer, work: Decoding) -> Gain:
