@@ -35,7 +35,7 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     if isinstance(work, Decoding):
         if work.reads or numbers != "float32":
             return [OurDecoding(work, numbers)]
-        how: tuple[Fast, ...] = ("auto", "on", "off")
+        how: tuple[Fast, ...] = ("off", "on")
         return [OurDecoding(work, each, fast) for each in ("float32", "int8") for fast in how]
     return [OurTranslation(work, numbers)]
 
@@ -87,10 +87,10 @@ class OurDecoding(_Ours):
         fast: As of `generate`.
     """
 
-    def __init__(self, work: Decoding, numbers: str, fast: Fast = "auto") -> None:
+    def __init__(self, work: Decoding, numbers: str, fast: Fast = "off") -> None:
         super().__init__(numbers)
         self.work, self.fast = work, fast
-        self.setting = {"auto": "", "on": "compiled", "off": "fast off"}[fast]
+        self.setting = "compiled" if fast == "on" else ""
 
     def prepare(self) -> None:
         """Build the model."""
