@@ -121,7 +121,7 @@ def test_o40_quantised_model_is_compiled_too(counted):
 def test_o37_where_nothing_can_be_compiled_one_warning_is_given(monkeypatch, fault):
     def fails(function):
         def run(*_):
-            raise RuntimeError("ld returned 1 exit status\nand more")
+            raise RuntimeError("the backend raised:\nld returned 1 exit status\n\nand more")
 
         return run
 

@@ -90,7 +90,8 @@ class Forward:
 
     def _give_up(self, reason: str) -> None:
         self._graph = None
-        warnings.warn(f"not compiled, so writing goes on as with fast=off: {reason.splitlines()[0]}", stacklevel=3)
+        line = " ".join(reason.splitlines()[:2])  # a compiler's second line says what the first one only announces
+        warnings.warn(f"not compiled, so writing goes on as with fast=off: {line}", stacklevel=3)
 
 
 def step(
