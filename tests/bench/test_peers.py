@@ -102,10 +102,10 @@ def test_ctranslate2_writes_what_we_do(kind: str) -> None:
 
 @needs("x_transformers")
 @pytest.mark.parametrize("kind", ["train", "pairs", "decode"])
-    ours_and_theirs = [(row.name, row.numbers) for row in contest.rows if row.numbers == "float32"]
-    assert ours_and_theirs == [("glassformer", "float32"), (x_transformers.NAME, "float32")]
+def test_x_transformers_takes_part(kind: str) -> None:
     contest = _compete(*_eager(TINY[kind], "x-transformers"))
-    assert [row.name for row in contest.rows] == ["glassformer", x_transformers.NAME]
+    names = [row.name for row in contest.rows if row.numbers == "float32"]
+    assert names == ["glassformer", x_transformers.NAME]
 
 
 @needs("x_transformers")
