@@ -53,8 +53,10 @@ def _agree(contest: Contest, name: str) -> dict[str, bool]:
 
 @pytest.mark.parametrize("kind", TINY)
 def test_we_do_every_kind_of_work(kind: str) -> None:
-    (row,) = _compete(*_ours(TINY[kind], "float32")).rows
-    assert row.speeds[0] > 0
+    eager = [each for each in _ours(TINY[kind], "float32") if not each.setting]
+    rows = _compete(*eager).rows
+    assert [row.numbers for row in rows] == (["float32", "int8"] if kind == "decode" else ["float32"])
+    assert all(row.speeds[0] > 0 for row in rows)
 
 
 def test_we_do_it_in_bf16_too() -> None:
@@ -106,7 +108,8 @@ def test_ctranslate2_writes_what_we_do(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["train", "pairs", "decode"])
 def test_x_transformers_takes_part(kind: str) -> None:
     contest = _compete(*_eager(TINY[kind], "x-transformers"))
-    assert [row.name for row in contest.rows] == ["glassformer", x_transformers.NAME]
+    names = [row.name for row in contest.rows if row.numbers == "float32"]
+    assert names == ["glassformer", x_transformers.NAME]
 
 
 @needs("x_transformers")

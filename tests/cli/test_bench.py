@@ -57,12 +57,15 @@ def _shrink(monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
 
 def test_bench_decode_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     _shrink(monkeypatch, "decode")
+    monkeypatch.setattr("glassformer.generation.fast.compiled", lambda function: function)
     ran = CliRunner().invoke(
         app, ["bench", "decode", "--size", "small", "--against", "torch", "--turns", "1", "--json", "--threads", "1"]
     )
     assert ran.exit_code == 0, ran.output
     (contest,) = json.loads(ran.stdout)
-    assert [row["contestant"] for row in contest["rows"]] == ["glassformer"]
+    assert {row["contestant"] for row in contest["rows"]} == {"glassformer"}
+    ways = [(row["numbers"], row["setting"]) for row in contest["rows"]]
+    assert ways == [("float32", ""), ("float32", "compiled"), ("int8", ""), ("int8", "compiled")]
     assert contest["machine"]["threads"] == 1
 
 

@@ -14,6 +14,7 @@ from glassformer.core.errors import ConfigError
 from glassformer.diagnosis.check import check
 from glassformer.diagnosis.model.properties import MODEL_PROPERTIES
 from glassformer.families.registry import FAMILIES, PRESETS
+from glassformer.models.quantise import quantise_model
 from glassformer.models.transformer import Transformer
 
 from .faulty import FAULTY
@@ -160,6 +161,13 @@ def test_check_leaves_model_and_generators_alone() -> None:
 def test_check_is_the_same_every_time() -> None:
     model = KeepSeq2Seq()
     assert check(model, only=QUICK).as_dict() == check(model, only=QUICK).as_dict()
+
+
+def test_o40_check_does_not_accuse_a_model_in_8_bits() -> None:
+    model = quantise_model(Transformer(PRESETS["tiny"].resolve(259)))
+    statuses = {verdict.key: verdict.finding.status for verdict in check(model).verdicts}
+    assert statuses["memorise"] == "not_applicable"
+    assert "fail" not in statuses.values()
 
 
 def test_check_takes_your_word_for_what_a_model_is() -> None:

@@ -10,6 +10,7 @@ from glassformer.core.errors import DataError
 from glassformer.families.registry import preset
 from glassformer.inspection.summary import summarise, table
 from glassformer.models.arguments import AttentionArguments, ModelArguments
+from glassformer.models.quantise import quantise_model
 from glassformer.models.transformer import Transformer
 
 REFERENCE = AttentionArguments(kernel="reference")
@@ -156,3 +157,12 @@ def test_table_of_a_narrow_terminal_breaks_between_cells_and_words():
     assert max(map(len, narrow)) <= 60
     assert " ".join(narrow).split() == whole.split()
     assert table(summary, 500) == whole
+
+
+def test_summary_of_a_model_in_8_bits_gives_whole_numbers_no_spread():
+    model = quantise_model(Transformer(preset("tiny").resolve(259)))
+    found = summarise(model)
+    measured = {value.name: value.measured_std for value in found.init}
+    assert measured["decoder.input.embedding.weight"] is None
+    assert measured["decoder.final_norm.weight"] == 0.0
+    assert "decoder.final_norm.weight" in table(found, 100)

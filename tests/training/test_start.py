@@ -16,8 +16,10 @@ from checkpoint.folders import BERT, bert_folder, edited, gpt2_folder, llama_fol
 from glassformer.checkpoint.convert import convert
 from glassformer.checkpoint.loading import ForeignFolder, load
 from glassformer.checkpoint.native import save_model
+from glassformer.checkpoint.quantise import quantise_checkpoint
 from glassformer.checkpoint.verify import verify
-from glassformer.core.errors import CheckpointError, ConfigError
+from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedError
+from glassformer.models.quantise import refuse_learning
 from glassformer.text.build import byte_tokenizer
 from glassformer.training import run
 from glassformer.training.recipe import load_recipe
@@ -302,3 +304,12 @@ def test_source_is_refused_where_it_is_no_checkpoint(tiny, tmp_path):
     byte_tokenizer().save(tmp_path / "tokenizer.json")
     with pytest.raises(CheckpointError, match=r"has 256 entries, the model's embedding 16"):
         started_from(recipe, str(tmp_path))
+
+
+def test_o40_model_in_8_bits_is_not_trained(tmp_path):
+    small = tmp_path / "small"
+    quantise_checkpoint("preset:tiny", small)
+    with pytest.raises(UnsupportedError, match="does not learn: train the one it was made from"):
+        started_from("language_model", str(small), [f"task.text={write_text_file(tmp_path)}"])
+    with pytest.raises(UnsupportedError, match="does not learn"):
+        refuse_learning(load(small).model)

@@ -10,12 +10,13 @@ from torch.nn import functional as F
 
 from glassformer.bench.gain import Gain
 from glassformer.bench.workloads import Training, work
+from glassformer.core.compilers import no_compiler
 from glassformer.core.places import IGNORED
 from glassformer.kernels.draws import keep_some
 from glassformer.kernels.dropping import attend_dropping
 from glassformer.models.fused_loss import fused_head_loss
 from glassformer.parts.dropout import dropout
-from glassformer.training.compiling import compiled_objective, no_compiler
+from glassformer.training.compiling import compiled_objective
 from glassformer.training.objective import objective
 
 

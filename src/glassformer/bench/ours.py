@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from glassformer.bench.contest import OURS, Answer, Contestant
 from glassformer.bench.numbers import Numbers
 from glassformer.bench.workloads import Decoding, PairTraining, Training, Translation, Work, tokens_of
+from glassformer.core.compilers import no_compiler
 from glassformer.core.protocols import Tokenizer
 from glassformer.data.batch import Batch
 from glassformer.generation.answer import answer_texts
 from glassformer.generation.config import BeamConfig, GenerationConfig
+from glassformer.generation.fast import Fast
 from glassformer.generation.stream import generate
+from glassformer.models.quantise import quantise_model
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import Judging, Split, TaskData
 from glassformer.text.build import byte_tokenizer
-from glassformer.training.compiling import no_compiler
 from glassformer.training.config import TrainingConfig
 from glassformer.training.precision import TYPES, Precision
 from glassformer.training.trainer import Trainer
@@ -32,7 +34,10 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     if isinstance(work, Training | PairTraining):
         return [OurTraining(work, numbers, compiled=compiled) for compiled in (False, True)]
     if isinstance(work, Decoding):
-        return [OurDecoding(work, numbers)]
+        if work.reads or numbers != "float32":
+            return [OurDecoding(work, numbers)]
+        how: tuple[Fast, ...] = ("off", "on")
+        return [OurDecoding(work, each, fast) for each in ("float32", "int8") for fast in how]
     return [OurTranslation(work, numbers)]
 
 
@@ -83,16 +88,25 @@ class OurTraining(_Ours):
 
 
 class OurDecoding(_Ours):
-    """Greedy writing."""
+    """Greedy writing.
 
-    def __init__(self, work: Decoding, numbers: str) -> None:
+    Args:
+        work: What is written.
+        numbers: "float32", "bf16" or "int8".
+        fast: As of `generate`.
+    """
+
+    def __init__(self, work: Decoding, numbers: str, fast: Fast = "off") -> None:
         super().__init__(numbers)
-        self.work = work
+        self.work, self.fast = work, fast
+        self.setting = "compiled" if fast == "on" else ""
 
     def prepare(self) -> None:
         """Build the model."""
         self._model = self.work.build().eval().to(TYPES.get(self.numbers))
-        self._config = GenerationConfig(max_new_tokens=self.work.new)
+        if self.numbers == "int8":
+            quantise_model(self._model)
+        self._config = GenerationConfig(max_new_tokens=self.work.new, fast=self.fast)
         self._prompts, self._tokenizer = self.work.prompts(), Numbers(self.work.vocab_size)
 
     def turn(self) -> int:

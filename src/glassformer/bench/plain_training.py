@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from glassformer.bench.contest import Answer
 from glassformer.bench.workloads import PairTraining, Training, tokens_of
+from glassformer.core.compilers import no_compiler
 from glassformer.data.batch import Batch
-from glassformer.training.compiling import no_compiler
 
 EXTRA = "pip install 'glassformer[bench]'"
 

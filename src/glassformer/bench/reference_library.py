@@ -13,8 +13,8 @@ from glassformer.bench.plain_training import PlainTraining, missing
 from glassformer.bench.workloads import Decoding, PairTraining, Training, Translation, Work
 from glassformer.checkpoint.foreign import to_foreign
 from glassformer.checkpoint.reference import reference_library
+from glassformer.core.compilers import no_compiler
 from glassformer.families.registry import family_named
-from glassformer.training.compiling import no_compiler
 from glassformer.training.precision import TYPES
 
 NAME, PACKAGE = "reference library", "transformers"

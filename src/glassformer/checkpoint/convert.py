@@ -26,6 +26,7 @@ from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedErr
 from glassformer.core.files import ensure_writable
 from glassformer.families.family import Family
 from glassformer.families.registry import FAMILIES, family_named
+from glassformer.models.quantise import is_quantised
 from glassformer.models.transformer import Transformer
 from glassformer.text.foreign import holds_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
@@ -62,7 +63,7 @@ def convert(
         ConfigError: There is no such family, or the format has none.
     """
     as_family = None if family is None else family_named(family)
-    foreign, model, tokenizer = _opened(source)
+    foreign, model, tokenizer = opened(source)
     form: Format = to or ("hf" if foreign is None else "glassformer")
     if target.resolve() == Path(source).resolve():
         raise CheckpointError(f"{target} is the source itself; choose another folder")
@@ -70,9 +71,13 @@ def convert(
         raise ConfigError(
             f"family is {family}, but only a checkpoint for the reference library is of one; leave it out"
         )
+    if form == "hf" and is_quantised(model):
+        raise UnsupportedError(
+            "this model is in 8 bits, as only glassformer reads them; convert the one it was made from"
+        )
     model = model.to(dtype=dtype)
     if form == "glassformer":
-        _write_ours(model, tokenizer, target, overwrite=overwrite)
+        write_ours(model, tokenizer, target, overwrite=overwrite)
         return form, model.config.kind
     chosen = as_family or (family_for(model) if foreign is None else foreign.family)
     written, tensors = to_foreign(model, chosen)
@@ -112,8 +117,8 @@ def family_for(model: Transformer) -> Family:
     raise UnsupportedError("no family known to the reference library can hold this model:\n" + "\n".join(refused))
 
 
-def _opened(source: str | Path) -> tuple[ForeignFolder | None, Transformer, TextTokenizer | None]:
-    """The model, and the tokenizer that is there: a folder that has none is converted without."""
+def opened(source: str | Path) -> tuple[ForeignFolder | None, Transformer, TextTokenizer | None]:
+    """Return the model, and the tokenizer that is there: a folder that has none is converted without."""
     if str(source).startswith(PRESET_PREFIX):
         made = load(source)
         return None, made.model, made.tokenizer
@@ -130,7 +135,12 @@ def _opened(source: str | Path) -> tuple[ForeignFolder | None, Transformer, Text
     return foreign, model, tokenizer
 
 
-def _write_ours(model: Transformer, tokenizer: TextTokenizer | None, target: Path, *, overwrite: bool) -> None:
+def write_ours(model: Transformer, tokenizer: TextTokenizer | None, target: Path, *, overwrite: bool) -> None:
+    """Write a folder of this project's; see `convert`.
+
+    Raises:
+        CheckpointError: The target holds something, or cannot be written.
+    """
     if target.is_dir() and any(target.iterdir()) and not overwrite:
         raise CheckpointError(f"{target} is not empty; choose another folder, or ask for overwriting (--overwrite)")
     ensure_writable(target, "DST")

@@ -13,6 +13,7 @@ from glassformer.checkpoint.weights import load_weights, weights_of
 from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import CheckpointError, ConfigError
 from glassformer.models.own import OwnTransformer, own_from
+from glassformer.models.quantise import is_quantised, quantise_model
 from glassformer.models.transformer import Transformer
 
 MODEL_FILE = "model.safetensors"
@@ -28,6 +29,8 @@ def save_model(model: Transformer, path: Path) -> None:
     """
     config = model.config.model_dump_json()
     metadata = {"format": FORMAT, "config": config, "checksum": _checksum(config)}
+    if is_quantised(model):
+        metadata["quantised"] = "int8"
     if isinstance(model, OwnTransformer):
         code = model.code
         told = {"file": code.file.name, "name": code.name, "checksum": code.checksum(), "arguments": code.arguments}
@@ -61,6 +64,8 @@ def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer
         raise CheckpointError(f"{file} has no readable config: {error}") from error
     with torch.device("meta"):
         model = Transformer(config)
+        if metadata.get("quantised") == "int8":
+            quantise_model(model)
     model.to_empty(device=device)
     load_weights(model, tensors, str(file))
     return model.eval()

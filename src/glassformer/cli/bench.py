@@ -191,6 +191,28 @@ def startup(against: Against = None, turns: Turns = 15, language: Language = "en
         typer.echo(startup_table(starts, language))
 
 
+def gains(turns: Turns = 5, as_json: Json = False, threads: Threads = None) -> None:
+    """Measure what each optimisation buys.
+
+    On small models, each in turns with what it replaces: how many times as fast it is (median of the turns' own
+    ratios), and how far the results are apart: numbers as a share of the largest one, ids as the share that are others.
+    On the CPU; graphs are compiled first, which takes a minute.
+    """
+    from dataclasses import asdict
+
+    from glassformer.cli.waiting import waiting
+
+    place("cpu", threads)
+    with waiting("measuring") as advanced:
+        from glassformer.bench.gains import MAKERS, gains_text, measure_gains
+
+        measured = measure_gains([gain for make in MAKERS for gain in make()], turns, advanced)
+    if as_json:
+        echo_json([asdict(each) for each in measured])
+    else:
+        typer.echo(gains_text(measured))
+
+
 def _contests(
     verb: str,
     against: str | None,

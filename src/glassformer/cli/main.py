@@ -73,6 +73,7 @@ _verb("translate", bench.translate, "glassformer bench translate --against ctran
 _verb("decode", bench.decode, "glassformer bench decode --against llama.cpp --json", benches)
 _verb("prefill", bench.prefill, "glassformer bench prefill --precision float32", benches)
 _verb("startup", bench.startup, "glassformer bench startup --turns 5", benches)
+_verb("gains", bench.gains, "glassformer bench gains --threads 2", benches)
 _verb("attention", bench.attention, "glassformer bench attention --text input.txt --out attention", benches)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -92,6 +92,10 @@ def generate(
     cache: Annotated[
         bool, typer.Option(help="Keep keys and values of earlier tokens; never changes the result.")
     ] = True,
+    fast: Annotated[
+        Literal["auto", "on", "off"],
+        typer.Option(help="on: compile the steps first (a minute); auto: where it pays (8,000 tokens); off: never."),
+    ] = "auto",
     as_json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
@@ -115,6 +119,7 @@ def generate(
                 "use_cache": cache,
                 "when_full": when_full,
                 "top": probs,
+                "fast": fast,
             }
         )
     idle = [name for name, used in (("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)) if used]
@@ -133,13 +138,17 @@ def generate(
                 "--stream": stream,
                 "--probs": probs,
                 "--when-full": when_full != "stop",
+                "--fast": fast == "on",
             }
         )
     text = given(prompt)
     loaded = open_model(model, device, threads, precision)
     _note_unknown(loaded, text)
     if loaded.model.decoder is None:
-        writing = {"--temperature": temperature != 0, "--stop": stop, "--stream": stream, "--beam": beam > 1}
+        writing = {
+            "--temperature": temperature != 0, "--stop": stop, "--stream": stream, "--beam": beam > 1,
+            "--fast": fast == "on",
+        }  # fmt: skip
         idle = [name for name, used in writing.items() if used]
         if idle:
             note(f"without effect on a model that fills masks: {', '.join(idle)}")
@@ -247,6 +256,7 @@ def _stream(loaded: Loaded, text: str, config: GenerationConfig) -> None:
     from glassformer.generation.text import stream_text
 
     reason = None
+    _note_compiling(config)
     for step in stream_text(loaded, text, config):
         typer.echo(step.text, nl=False)
         sys.stdout.flush()
@@ -260,6 +270,7 @@ def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -
     from glassformer.generation.text import stream_text
 
     steps = []
+    _note_compiling(config)
     with waiting("writing") as advanced:
         for step in stream_text(loaded, text, config):
             steps.append(step)
@@ -285,6 +296,11 @@ def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -
             candidates = "  ".join(f"{label(i)} {100 * p:.1f} %" for i, p in step.top)
             typer.echo(f"  {label(step.token):<8} {candidates}")
     _say_why(reason, loaded)
+
+
+def _note_compiling(config: GenerationConfig) -> None:
+    if config.fast == "on" and config.use_cache:
+        note("the steps are compiled first: after the first token, that takes up to a minute")
 
 
 def _say_why(reason: str | None, loaded: Loaded) -> None:

@@ -34,6 +34,8 @@ class GenerationConfig(Config):
         when_full: What happens when a row fills the model's context: "stop", or "slide": forget the older
             half (the begin token stays) and go on.
         top: How many candidates, with their probabilities, each step reports.
+        fast: "off" = the model as it is written; "on" = steps go through a compiled graph, which takes up to a minute
+            to make; "auto" = the same, where thousands of tokens are still to come. Scores differ by rounding only.
     """
 
     max_new_tokens: int = Field(256, ge=0, lt=2**31)
@@ -47,6 +49,7 @@ class GenerationConfig(Config):
     use_cache: bool = True
     when_full: Literal["stop", "slide"] = "stop"
     top: int = Field(0, ge=0)
+    fast: Literal["auto", "on", "off"] = "auto"
 
     @field_validator("stop")
     @classmethod

@@ -13,6 +13,7 @@ from torch import Tensor
 from glassformer.core.protocols import Tokenizer
 from glassformer.core.tape import Tape
 from glassformer.generation.config import GenerationConfig
+from glassformer.generation.fast import Forward
 from glassformer.generation.inputs import (
     beginning,
     check_model,
@@ -183,12 +184,13 @@ def _steps(
     # In a stack that is not causal a new token changes what all earlier ones see: nothing of them can be kept.
     cached = config.use_cache and model.can_cache
     cache = model.new_cache(len(rows), capacity) if cached else None
+    forward = Forward(model, config.fast, config.max_new_tokens)
 
     for step in count(1):
         unread = [row.unread for row in rows]
         tokens, places = padded(unread, model.device, start=[row.n_cached for row in rows])
         with inference(modules):
-            logits = model(tokens, places=places, memory=memory, cache=cache, outputs="last", tape=tape)
+            logits = forward(tokens, places, memory=memory, cache=cache, tape=tape)
         if cache is not None:
             cache.advance([len(new) for new in unread])
             for row in rows:

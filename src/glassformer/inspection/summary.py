@@ -54,7 +54,7 @@ class InitialValue:
         name: Its full name.
         rule: The rule in words ("normal / sqrt(4)").
         expected_std: Standard deviation after drawing.
-        measured_std: Standard deviation now; None on the meta device, where there are no values.
+        measured_std: Standard deviation now; None on the meta device and in 8 bits, where there are none.
     """
 
     name: str
@@ -202,7 +202,8 @@ def _total(name: str, rows: Sequence[Row]) -> Row:
 
 def _initial_values(model: Transformer) -> Iterator[InitialValue]:
     for row in init_table(model, model.config.init):
-        measured = None if row.tensor.is_meta else float(row.tensor.detach().float().std(correction=0))
+        valued = row.tensor.is_floating_point() and not row.tensor.is_meta
+        measured = None if not valued else float(row.tensor.detach().float().std(correction=0))
         yield InitialValue(row.name, row.words, row.expected_std, measured)
 
 

@@ -62,7 +62,8 @@ def head_loss(
         label_smoothing: See `cross_entropy`.
     """
     assert head.weight is not None, "a head that pools nothing has scores"
-    if labels.numel() * head.weight.shape[0] <= PLAIN_LIMIT:
+    whole = head.step is not None  # in 8 bits nothing learns
+    if whole or labels.numel() * head.weight.shape[0] <= PLAIN_LIMIT:
         return cross_entropy(head(x), labels, label_smoothing)
     total = fused_head_loss(head.scored(x).flatten(0, 1), head.weight, head.bias, labels.flatten(), label_smoothing)
     return Loss(total, (labels != IGNORED).sum())

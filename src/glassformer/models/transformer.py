@@ -21,6 +21,7 @@ from glassformer.parts.head import Head
 from glassformer.parts.init import initialise
 from glassformer.parts.part import Part
 from glassformer.parts.pooling import last_token, pool
+from glassformer.parts.quantised import QuantisedEmbedding
 from glassformer.parts.stack import Stack
 
 
@@ -240,10 +241,13 @@ class Transformer(nn.Module):
 
         Raises:
             ConfigError: It is not positive.
+            UnsupportedError: The model is in 8 bits.
         """
         if vocab_size < 1:
             raise ConfigError(f"vocab_size is {vocab_size}; a model needs at least one token")
         embedding = self.output_stack.input.embedding
+        if isinstance(embedding, QuantisedEmbedding):
+            raise UnsupportedError("the table of this model is in 8 bits; resize the model that it was made from")
         embedding.weight = _resized(embedding.weight, vocab_size)
         if self.head is not None and self.head.pooling is None:
             assert self.head.weight is not None, "a head that pools nothing has scores"
@@ -264,7 +268,10 @@ class Transformer(nn.Module):
         """Moving a model from the meta device makes every parameter anew, one by one: tie them again."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         if self.head is not None and self.head.tied:
-            self.head.weight = self.output_stack.input.embedding.weight
+            table = self.output_stack.input.embedding
+            self.head.weight = table.weight
+            if isinstance(table, QuantisedEmbedding):
+                self.head.step = table.step
         return self
 
 

@@ -17,6 +17,7 @@ from glassformer.parts.dropout import dropout
 from glassformer.parts.embedding import Embedding
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Matrix, Part, linear_matrices
+from glassformer.parts.quantised import quantised_linear
 
 
 class Transform(Part):
@@ -75,6 +76,8 @@ class Head(Part):
         if not config.tied:
             own = None if config.vocab_size is None else nn.Parameter(torch.empty(config.vocab_size, d_model))
             self.weight = own
+        self.step: nn.Parameter | None = None
+        """Where the matrix is in 8 bits: the size of one level of each row."""
         self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.bias and config.vocab_size else None
         pools, scores = self.pooling is not None, self.weight is not None
         there = {"pooled": pools, "scored": self.transform is not None or config.scaled, "logits": scores}
@@ -100,7 +103,9 @@ class Head(Part):
         scored = self._note("scored", self.scored(x), tape)
         if self.weight is None:
             return scored
-        return self._note("logits", F.linear(scored, self.weight, self.bias), tape)
+        if self.step is None:
+            return self._note("logits", F.linear(scored, self.weight, self.bias), tape)
+        return self._note("logits", quantised_linear(scored, self.weight, self.step, self.bias), tape)
 
     def scored(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Return the vectors that meet the matrix, same shape: dropout(f(x))."""

@@ -20,6 +20,7 @@ from glassformer.parts.embedding import Input
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Part
 from glassformer.parts.position_bias import build_position_bias
+from glassformer.parts.quantised import QuantisedEmbedding
 
 
 class Stack(Part):
@@ -106,7 +107,8 @@ class Stack(Part):
         Raises:
             DataError: `capacity` is None, and a layer keeps all keys.
         """
-        weight = self.input.embedding.weight
+        table = self.input.embedding
+        weight = table.step if isinstance(table, QuantisedEmbedding) else table.weight
         shapes = [
             LayerShape(each.n_kv_heads, each.d_head, window=each.window, recurrent=each.type == "linear")
             for each in (block.attention for block in self.config.blocks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
@@ -10,6 +9,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from glassformer.core.compilers import no_compiler
 from glassformer.core.places import Places
 from glassformer.data.batch import Batch
 from glassformer.models.output import Loss
@@ -27,12 +27,6 @@ WORTH = 300.0
 
 MARGIN = 0.97
 """Share of the plain time that a graph must stay below to be kept."""
-
-
-def no_compiler() -> str | None:
-    """Return that `torch.compile` has no C++ compiler to work with; None if it has."""
-    there = any(shutil.which(name) for name in ("g++", "clang++", "cl"))
-    return None if there else "torch.compile needs a C++ compiler, and there is none"
 
 
 class Compiling:

@@ -16,6 +16,7 @@ from glassformer.core.errors import ConfigError
 from glassformer.models.arguments import ModelArguments
 from glassformer.models.brief import Brief
 from glassformer.models.meaning import other_meaning
+from glassformer.models.quantise import refuse_learning
 from glassformer.models.transformer import Transformer
 from glassformer.training.recipe import Recipe, load_recipe, make_recipe
 
@@ -51,6 +52,7 @@ def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Re
     Raises:
         CheckpointError: There is no checkpoint, or it is damaged.
         ConfigError: An edit asks for another architecture or vocabulary, or its layers differ.
+        UnsupportedError: It is in 8 bits.
     """
     own = [edit for edit in edits if edit.strip().startswith("model.")]
     recipe = load_recipe(name, [edit for edit in edits if edit not in own])
@@ -69,6 +71,7 @@ def started_from(name: str | Path, source: str, edits: Sequence[str] = ()) -> Re
     folder = Path(source)
     theirs = load(source).model
     refuse_own(theirs, source)
+    refuse_learning(theirs)
     arguments = _for_texts(Brief.of(theirs.config).arguments)
     settings = {
         "task": recipe.settings["task"],

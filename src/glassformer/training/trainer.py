@@ -17,6 +17,7 @@ from glassformer.data.batch import Batch
 from glassformer.data.order import BatchOrder, Order, TokenOrder
 from glassformer.data.source import HasLengths, Source, loader
 from glassformer.models.output import Loss
+from glassformer.models.quantise import refuse_learning
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.task import TaskData
 from glassformer.text.tokenizer import TextTokenizer
@@ -73,6 +74,7 @@ class Trainer:
         precision: Precision,
         start: str | None = None,
     ) -> None:
+        refuse_learning(model)
         self.model, self.data, self.config, self.precision = model, data, config, precision
         self.start = start
         self.optimizer = build_optimizer(model, config)

@@ -129,6 +129,8 @@ def _fresh(model: nn.Module) -> bool:
 
 def memorise(subject: ModelSubject) -> Finding:
     """A copy of the model learns one small batch by heart."""
+    if not all(parameter.is_floating_point() for parameter in subject.original.parameters()):
+        return skipped("memorise.whole")
     model = copy.deepcopy(subject.original).float().eval()  # without dropout
     given = subject.fitted(subject.draw(4, min(subject.length, 8)), model)
     learned = [p for p in model.parameters() if p.requires_grad]

@@ -214,6 +214,7 @@ SEEN = {
         "{loss:.2f}，而随机猜测为 {guess:.2f}；logits 的标准差为 {spread:.2g}",
     ),
     "initial_loss.seen": ("{loss:.2f}; ln V is {guess:.2f}", "{loss:.2f}；ln V 为 {guess:.2f}"),
+    "memorise.whole": ("its matrices are whole numbers, which do not learn", "矩阵为整数，不能学习"),
     "memorise.seen": (
         "loss {first:.2f} -> {loss:.3f} in {steps} updates",
         "{steps} 次更新，损失 {first:.2f} -> {loss:.3f}",

@@ -1,0 +1,108 @@
+"""Forward passes of one generation: as the model is written, or its steps of one token as one compiled graph.
+
+All that is fast is in this file. It changes no part of a model, and what is unusual (a tape, no cache, rows out of step
+with the graph) goes the readable way.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.core.cache import KVCache
+from glassformer.core.call import Memory
+from glassformer.core.compilers import no_compiler
+from glassformer.core.errors import GlassformerError
+from glassformer.core.places import Places
+from glassformer.core.tape import Tape
+from glassformer.models.transformer import Transformer
+
+Fast = Literal["auto", "on", "off"]
+
+PAYS = 4000
+"""Steps that compiling takes as long as they save: of a layer both grow alike, so it is the same for most models."""
+
+
+class Forward:
+    """What gives the scores of the next tokens, step after step, of one generation.
+
+    With "on", steps of one token a row go through a compiled graph, made for the number of rows there are at first;
+    with "auto" only once as many are done as it takes to pay, and as many may come; with "off", never.
+
+    Args:
+        model: The model.
+        fast: "off", "on" or "auto".
+        expected: Number of steps that may come.
+    """
+
+    def __init__(self, model: Transformer, fast: Fast, expected: int) -> None:
+        self._model, self._fast = model, fast
+        self._done, self._expected = 0, expected
+        self._graph: Callable[[Transformer, Tensor, Memory | None, KVCache], Tensor] | None = None
+        self._rows: int | None = None
+        """The number of rows that the graph is for; none yet."""
+
+    def __call__(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        places: Places,
+        *,
+        memory: Memory | None,
+        cache: KVCache | None,
+        tape: Tape | None = None,
+    ) -> Float[Tensor, "batch vocab"]:
+        """Return the scores after each row's last token; see `Transformer.forward`.
+
+        Args:
+            tokens: What the cache lacks; what is one token wide has no padding. *Shape:* (B, T).
+            places: Where they stand.
+            memory: What an encoder-decoder looks at.
+            cache: What was read before.
+            tape: What is recorded and changed.
+        """
+        self._done += 1
+        if tape is None and cache is not None and cache.extent > 0 and tokens.shape[1] == 1:
+            graph = self._graph_for(tokens.shape[0])
+            if graph is not None:
+                try:
+                    return graph(self._model, tokens, memory, cache)
+                except GlassformerError:
+                    raise
+                except Exception as error:  # compilers raise whatever they like
+                    self._give_up(str(error).strip() or type(error).__name__)
+        scores: Tensor = self._model(tokens, places=places, memory=memory, cache=cache, outputs="last", tape=tape)
+        return scores
+
+    def _graph_for(self, rows: int) -> Callable[[Transformer, Tensor, Memory | None, KVCache], Tensor] | None:
+        pays = self._done > PAYS < self._expected - self._done
+        if self._rows is None and (self._fast == "on" or (self._fast == "auto" and pays)):
+            self._rows = rows
+            if (reason := no_compiler()) is None:
+                self._graph = compiled(step)
+            else:
+                self._give_up(reason)
+        return self._graph if rows == self._rows else None
+
+    def _give_up(self, reason: str) -> None:
+        self._graph = None
+        line = " ".join(reason.splitlines()[:2])  # a compiler's second line says what the first one only announces
+        warnings.warn(f"not compiled, so writing goes on as with fast=off: {line}", stacklevel=3)
+
+
+def step(
+    model: Transformer, tokens: Int[Tensor, "batch 1"], memory: Memory | None, cache: KVCache
+) -> Float[Tensor, "batch vocab"]:
+    """Return the scores after one more token of each row; this is what is compiled."""
+    scores: Tensor = model(tokens, memory=memory, cache=cache, outputs="last")
+    return scores
+
+
+def compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a function as a compiled graph: one for the first step, and one for all others, whatever their length."""
+    made: Callable[..., Tensor] = torch.compile(function, fullgraph=True)
+    return made

@@ -1,0 +1,67 @@
+"""A whole model in 8 bits."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from glassformer.core.errors import UnsupportedError
+from glassformer.models.own import OwnTransformer
+from glassformer.models.transformer import Transformer
+from glassformer.parts.embedding import Embedding
+from glassformer.parts.quantised import QuantisedEmbedding, QuantisedLinear, frozen, quantise
+
+
+def quantise_model(model: Transformer) -> Transformer:
+    """Turn the matrices of a model into 8 bits, in place; norms, offsets and tables of positions stay as they are.
+
+    What was tied stays tied. Such a model reads and writes; it does not learn.
+
+    Args:
+        model: The model; on the meta device only its shapes are turned.
+
+    Returns:
+        The same model.
+
+    Raises:
+        UnsupportedError: It is in 8 bits already, or from code of the user's own, which may do anything with a matrix.
+    """
+    if isinstance(model, OwnTransformer):
+        raise UnsupportedError(
+            "a model of your own code cannot be turned into 8 bits: what it does with a matrix is its"
+        )
+    if is_quantised(model):
+        raise UnsupportedError("this model is in 8 bits already")
+    head = model.head
+    shared = {id(stack.input.embedding) for stack in (model.encoder, model.decoder) if stack is not None}
+    tables: dict[int, QuantisedEmbedding] = {}
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(module, name, QuantisedLinear(child))
+            elif isinstance(child, Embedding) and id(child) in shared:
+                if id(child) not in tables:
+                    tables[id(child)] = QuantisedEmbedding(child)
+                setattr(module, name, tables[id(child)])
+    if head is not None and head.weight is not None:
+        table = model.output_stack.input.embedding
+        if head.tied and isinstance(table, QuantisedEmbedding):
+            head.weight, head.step = table.weight, table.step
+        else:
+            levels, step = quantise(head.weight.detach())
+            head.weight, head.step = frozen(levels), frozen(step)
+    return model
+
+
+def refuse_learning(model: nn.Module) -> None:
+    """Refuse to train a model in 8 bits.
+
+    Raises:
+        UnsupportedError: It is one.
+    """
+    if is_quantised(model):
+        raise UnsupportedError("a model in 8 bits does not learn: train the one it was made from, and convert that")
+
+
+def is_quantised(model: nn.Module) -> bool:
+    """Return whether matrices of a model are in 8 bits."""
+    return any(isinstance(module, QuantisedLinear | QuantisedEmbedding) for module in model.modules())
