@@ -79,7 +79,7 @@ def test_o08_step_loss_of_hand_made_losses(monkeypatch):
         count = (batch.labels != IGNORED).sum()
         return Loss(losses[int(count)] * model.head.weight[0, 0] / model.head.weight[0, 0].detach(), count)
 
-    monkeypatch.setattr("glassformer.training.trainer.objective", objective)
+    monkeypatch.setattr("glassformer.training.compiling.objective", objective)
     _, one, three = one_and_three()
     trainer = make_trainer(sequences(**EXACT))
     update = trainer.update([one, three])
