@@ -62,10 +62,12 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
         shifts = (0,) if kind != "decoder" or loss != "labels" else (1,) if with_loss == "mapping" else (0, 1)
     known = kind == "decoder" or caller.takes_keep or caller.takes_source_keep
     pad = None if known else _pad_of(subject)
+    own = None if loss is None or with_loss is None else OwnLoss(plan, loss)
     subject.caller = replace(
         caller,
         kind=kind,
-        loss=None if loss is None or with_loss is None else OwnLoss(plan, loss),
+        loss=own,
+        scored=None if own is None else own.scored,
         shifts=shifts,
         cached=cached if kind != "encoder" else None,
         remarks=tuple(remarks),

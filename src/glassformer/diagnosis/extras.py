@@ -44,6 +44,13 @@ class OwnLoss:
         assert found is not None, "it returned one when it was tried"
         return found
 
+    def scored(self, model: nn.Module, given: Given, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss, and the scores that came with it."""
+        result = self.plan.call(model, given, **{self.name: labels})
+        loss, outputs = loss_in(result), [each for each in outputs_in(result) if each.ndim > 1]
+        assert loss is not None, "it returned one when it was tried"
+        return loss, outputs[0] if outputs else loss
+
 
 @dataclass(frozen=True)
 class Stepwise:

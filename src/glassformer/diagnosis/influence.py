@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from glassformer.diagnosis.flow import Passed, Places, first_changed, record
 from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
 
 PADS = 3
@@ -130,3 +131,16 @@ def seems_causal(subject: ModelSubject) -> bool:
         return True
     ratio = behind.clamp(min=subject.tolerance).log().mean() - ahead.clamp(min=subject.tolerance).log().mean()
     return abs(float(ratio)) > 1.0
+
+
+def leaking(subject: ModelSubject, one: Given, other: Given, still: dict[int, Tensor]) -> Passed | None:
+    """Return the first module through which a difference comes to where it must not be."""
+    before = record(subject.model, lambda: subject.run(one))
+    after = record(subject.model, lambda: subject.run(other))
+    return first_changed(before, after, Places(still, one.inputs.shape[0], subject.tolerance))
+
+
+def leak(subject: ModelSubject, one: Given, other: Given, still: dict[int, Tensor]) -> str:
+    """Return the name of that module; empty where none was found."""
+    found = leaking(subject, one, other, still)
+    return "" if found is None else found.name

@@ -141,8 +141,10 @@ def that_runs(model: nn.Module, plan: Plan, kind: Kind) -> tuple[Plan, Caller]:
             continue
         with Tables() as seen, quietly(model), torch.no_grad():
             out = base.outputs(model, ones(model, caller, length, gap))
-        vocab = seen.size(length, last=True) or out.shape[-1]
-        source = seen.size(length - gap) or vocab
+        found = seen.sizes(length) or [out.shape[-1]]
+        apart = kind != "encoder_decoder" or gap > 0  # else the first table is the source's, the last the target's
+        vocab = min(found) if apart else found[-1]
+        source = min(seen.sizes(length - gap) or [vocab]) if apart else found[0]
         return base, replace(caller, vocab=vocab, source_vocab=source if kind == "encoder_decoder" else None)
     widths = {size for tensor in model.parameters() if tensor.ndim for size in (tensor.shape[-1],)}
     for base in _bases(plan, needed):
@@ -179,10 +181,9 @@ class Tables(TorchFunctionMode):
         super().__init__()
         self.seen: list[tuple[int, int]] = []
 
-    def size(self, length: int, *, last: bool = False) -> int | None:
-        """Rows of the first, or the last, table that rows of some length were looked up in."""
-        found = [rows for width, rows in self.seen if width == length]
-        return found[-1 if last else 0] if found else None
+    def sizes(self, length: int) -> list[int]:
+        """Rows of each table that rows of some length were looked up in, in their order."""
+        return [rows for width, rows in self.seen if width == length]
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None

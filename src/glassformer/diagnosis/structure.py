@@ -20,7 +20,7 @@ def layer_groups(model: nn.Module) -> dict[str, list[str]]:
             name.startswith(f"{member}.") for members in groups.values() for member in members
         ):
             continue
-        children = dict(module.named_children())
+        children = {key: child for key, child in module._modules.items() if child is not None}
         kinds = Counter(type(child) for child in children.values())
         if not kinds:
             continue

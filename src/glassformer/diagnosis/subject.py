@@ -57,6 +57,7 @@ class Caller:
         takes_keep: Whether it can be told where padding is.
         takes_source_keep: Whether it can be told where padding of the source is.
         loss: Returns the mean loss per label; None = it computes none.
+        scored: Returns the loss and the scores that it was computed from, in one call; None = they do not come together.
         shifts: By how many positions it may move the labels before it compares them; empty = unknown.
         cached: Returns the outputs of new tokens and what to hand in next time, given that of before (None at first);
             None = it has no cache.
@@ -73,6 +74,7 @@ class Caller:
     takes_keep: bool = False
     takes_source_keep: bool = False
     loss: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
+    scored: Callable[[nn.Module, Given, Tensor], tuple[Tensor, Tensor]] | None = None
     shifts: tuple[int, ...] = ()
     cached: Callable[[nn.Module, Given, Any], tuple[Tensor, Any]] | None = None
     vocab: int | None = None
@@ -129,7 +131,7 @@ class ModelSubject:
                 if parameter.ndim >= 2:
                     std = 1.0 if id(parameter) in tables else parameter.shape[-1] ** -0.5
                     parameter.copy_(noise * std)
-                elif parameter.ndim == 1:
+                else:
                     parameter.add_(0.1 * noise.to(parameter.dtype))
 
     def _double(self) -> bool:

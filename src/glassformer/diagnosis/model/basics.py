@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import record
-from glassformer.diagnosis.model.findings import failed, passed, reason
+from glassformer.diagnosis.model.findings import failed, passed, skipped
+from glassformer.diagnosis.model.modes import same_in_training
 from glassformer.diagnosis.subject import Given, ModelSubject
-from glassformer.diagnosis.verdict import Finding, Said
+from glassformer.diagnosis.verdict import Finding
 
 
 def shapes(subject: ModelSubject) -> Finding:
@@ -77,13 +78,12 @@ def _random(one: Tensor | None, other: Tensor | None) -> bool:
     return one is not None and other is not None and not torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
-def has_dropout(subject: ModelSubject) -> Said | None:
-    """Why dropout cannot be looked for."""
-    return None if _dropouts(subject.model) else reason("dropout.none")
-
-
 def dropout(subject: ModelSubject) -> Finding:
-    """Where dropout is configured, training is random."""
+    """Where dropout is configured, training is random, and for nothing else than that unlike evaluation."""
+    if not same_in_training(subject):
+        return failed("dropout.modes", fault="dropout.modes")
+    if not _dropouts(subject.model):
+        return skipped("dropout.none")
     given = subject.draw()
     subject.model.train()
     gap = subject.differs(subject.run(given, seed=1), subject.run(given, seed=2))

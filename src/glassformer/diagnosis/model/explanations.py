@@ -530,6 +530,115 @@ FAULTS = {
         ),
         ("logits[:, :-1] against labels[:, 1:]", "logits[:, :-1] 对 labels[:, 1:]"),
     ),
+    "label_shift.unread": (
+        (
+            "The loss compares with something else than the labels: whatever is learned, it is not what they say.",
+            "损失比较的不是标签：学到的不是标签所要求的内容。",
+        ),
+        ("which tensor the loss is given: labels, not inputs", "传给损失的是哪个张量：应是标签而不是输入"),
+    ),
+    "label_shift.few": (
+        ("Most positions teach nothing.", "大多数位置没有产生任何学习信号。"),
+        ("logits[:, -1] where all logits were meant", "本应使用全部 logits，却写成 logits[:, -1]"),
+    ),
+    "label_shift.scrambled": (
+        (
+            "Scores are compared with labels of other places, or of several: the numbers fit, the places do not.",
+            "分数与其他位置（或多个位置）的标签相比：形状对得上，位置对不上。",
+        ),
+        (
+            "view(B, V, T) where transpose(1, 2) was meant; logits and labels flattened in different orders; a softmax "
+            "over time",
+            "本应 transpose(1, 2) 却写成 view(B, V, T)；logits 与标签展平的顺序不同；沿时间维的 softmax",
+        ),
+    ),
+    "label_shift.raw": (
+        (
+            "Nothing pushes the other scores down: the loss falls without end and nothing is learned.",
+            "没有什么压低其他分数：损失无限下降，却什么也学不到。",
+        ),
+        ("nll_loss wants log_softmax; or use cross_entropy", "nll_loss 需要 log_softmax；或改用 cross_entropy"),
+    ),
+    "label_shift.softmaxed": (
+        (
+            "cross_entropy takes the softmax itself: twice, it leaves hardly a gradient.",
+            "cross_entropy 自带 softmax：做两次就几乎没有梯度了。",
+        ),
+        ("give cross_entropy the raw logits", "把原始 logits 交给 cross_entropy"),
+    ),
+    "causality.one_sided": (
+        ("An encoder that cannot look ahead reads every word without what follows it.", "编码器看不到后文，每个词都缺了后面的信息。"),
+        ("a triangle in an encoder; if it is to write, say --as decoder", "编码器里的三角掩码；若它用于生成，请用 --as decoder"),
+    ),
+    "causality.training": (
+        (
+            "The mask is there in evaluation and not in training: the model learns to look at the answer.",
+            "评估时有掩码而训练时没有：模型学会了偷看答案。",
+        ),
+        ("if not self.training around the mask", "掩码外面的 if not self.training"),
+    ),
+    "dropout.modes": (
+        (
+            "What is trained is not what is used: more than dropout depends on the mode.",
+            "训练的与使用的不是同一个模型：除 dropout 外还有东西取决于模式。",
+        ),
+        ("self.training in forward", "forward 里的 self.training"),
+    ),
+    "cross_attention.hidden": (
+        (
+            "A translation may need any word of the source at any time; a triangle has no meaning between two texts.",
+            "翻译随时可能需要源文的任何一个词；两段文本之间的三角掩码没有意义。",
+        ),
+        ("the mask of the second attention: the source's padding, no triangle", "第二个注意力的掩码：只含源文的填充，没有三角"),
+    ),
+    "cross_attention.one_sided": (
+        ("The encoder reads each word without what follows it.", "编码器读每个词时都看不到后文。"),
+        ("the target's mask, or a triangle, in the encoder", "编码器里用了目标的掩码或三角掩码"),
+    ),
+    "heads.copied": (
+        (
+            "The heads say the same: one is repeated, or their mean is, where all should stand side by side.",
+            "各头内容相同：重复的是某一个头或各头的平均，而它们本应并排。",
+        ),
+        ("torch.cat([head(x) for head in heads], dim=-1)", "torch.cat([head(x) for head in heads], dim=-1)"),
+    ),
+    "position_wise.before": (
+        (
+            "Something in front of the first attention mixes all positions, the future and the padding among them.",
+            "第一个注意力之前就有东西混合了所有位置，包括未来和填充。",
+        ),
+        (
+            "F.layer_norm(x, x.shape[1:]), a mean over dim=1: norms go over the last dimension alone",
+            "F.layer_norm(x, x.shape[1:])、沿 dim=1 的均值：归一化只应沿最后一维",
+        ),
+    ),
+    "position.values": (
+        (
+            "Rotation is for queries and keys, whose product keeps the distance; values keep the place itself.",
+            "旋转只用于查询和键，它们的积只保留距离；对值旋转则带入了绝对位置。",
+        ),
+        ("rotate q and k, not v", "只旋转 q 和 k，不旋转 v"),
+    ),
+    "position.absolute": (
+        (
+            "Queries and keys are not turned by the same angles: what a token finds depends on where the text begins.",
+            "查询和键旋转的角度不同：词元找到的内容取决于文本从哪里开始。",
+        ),
+        (
+            "both through the same function: base, pairing of columns, positions, signs",
+            "两者用同一个函数：底数、列的配对、位置、符号",
+        ),
+    ),
+    "cache.chunk": (
+        (
+            "Several new tokens behind a cache must not see each other's future; a second prompt or a draft needs it.",
+            "缓存之后的多个新词元不能互相看到未来；追加提示或投机解码都需要这一点。",
+        ),
+        (
+            "the mask of T queries over S keys: ones(T, S).tril(S - T), and none only for T = 1",
+            "T 个查询对 S 个键的掩码：ones(T, S).tril(S - T)；只有 T = 1 时可以没有",
+        ),
+    ),
     "loss_padding.counted": (
         (
             "Ignored positions are counted in the divisor: batches with much padding get a small gradient.",

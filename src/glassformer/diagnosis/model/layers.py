@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import Passed, record
+from glassformer.diagnosis.model.attention import mixed_before
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.parts.recording import recorded, straight
-from glassformer.diagnosis.stream import doubled
-from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, matrices_of, norms_among
+from glassformer.diagnosis.stream import doubled, dropped, without_matrices
+from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, norms_among
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
 from glassformer.models.transformer import Transformer
@@ -25,15 +26,10 @@ def _calls(subject: ModelSubject) -> list[Passed]:
 
 
 def _again(call: Passed, x: Tensor) -> Tensor:
-    """What a module returns for something else in the place of its first tensor."""
-    done = False
+    """What a module returns for something else in the place of its first tensor, wherever that one goes in."""
 
     def swap(value: Any) -> Any:
-        nonlocal done
-        if not done and isinstance(value, Tensor) and value is call.first:
-            done = True
-            return x
-        return value
+        return x if isinstance(value, Tensor) and value is call.first else value
 
     args = tuple(swap(value) for value in call.args)
     kwargs = {name: swap(value) for name, value in call.kwargs.items()}
@@ -67,6 +63,9 @@ def position_wise(subject: ModelSubject) -> Finding:
             if fault is not None:
                 known = "norm" if fault == "positions" and call in norms else fault
                 return failed(f"position_wise.{fault}", where=call.name, fault=f"position_wise.{known}")
+    reached = mixed_before(subject)
+    if reached in (subject.length, subject.source_length):  # and not only its neighbours, as a convolution of words does
+        return failed("position_wise.before", fault="position_wise.before")
     if not forwards and not norms:
         return skipped("position_wise.unseen")
     names = sorted({call.name for call in forwards})
@@ -105,7 +104,7 @@ def residual(subject: ModelSubject) -> Finding:
     if not places:
         return skipped("layers.unseen")
     for name, place in places.items():
-        if place in ("none", "normed", "twice"):
+        if place in ("none", "normed", "twice", "dropped"):
             return failed(f"residual.{place}", where=name, fault=f"residual.{place}")
     kinds = sorted(set(places.values()))
     return passed(f"residual.{kinds[0]}" if len(kinds) == 1 else "residual.mixed", count=len(places))
@@ -127,22 +126,16 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
     assert result is not None
     inner = [each for each in norms_among(calls) if each.name.startswith(f"{call.name}.")]
     last = any(each.result is not None and torch.equal(each.result, result) for each in inner)
-    values = [(each, each.detach().clone()) for each in matrices_of(call.module)]
     generator = torch.Generator().manual_seed(5)
     moved = x + torch.randn(x.shape, generator=generator).to(x)
-    try:
-        with torch.no_grad():
-            for each, _ in values:
-                each.zero_()
+    with without_matrices(call.module):
         one, other = _again(call, x), _again(call, moved)
-    finally:
-        with torch.no_grad():
-            for each, value in values:
-                each.copy_(value)
     if subject.differs(one, other) <= subject.tolerance:
         return "none"
     if doubled(call.module, lambda given: _again(call, given), x):
         return "twice"
+    if dropped(call.module, lambda: _again(call, x)):
+        return "dropped"
     step, gone = (moved - x).double().flatten(), (other - one).double().flatten()
     share = float(step @ gone / (step @ step))
     if float((gone - share * step).abs().max()) <= 1e-4 * float(step.abs().max()):

@@ -75,11 +75,72 @@ def label_shift(subject: ModelSubject) -> Finding:
     found, loss, expected = _shift(subject)
     allowed = subject.caller.shifts
     if found is None:
-        return skipped("label_shift.other", loss=loss, expected=expected[allowed[0]] if allowed else expected[0])
+        told = _compared(subject)
+        if isinstance(told, Finding):
+            return told
+        if told is None:
+            return skipped("label_shift.other", loss=loss, expected=expected[allowed[0]] if allowed else expected[0])
+        found = told
     if not allowed or found in allowed:
         return passed(f"label_shift.by_{min(found, 1)}", loss=loss)
     fault = "label_shift.twice" if found > max(allowed) else "label_shift.never"
     return failed("label_shift.wrong", fault=fault, found=found, wanted=max(allowed), loss=loss)
+
+
+def _compared(subject: ModelSubject) -> Finding | int | None:
+    """By how much the labels of any loss are moved, or what is wrong with it: which scores' gradients a label changes.
+
+    The gradient of the scores at (b, t) depends on the label that they are compared with, and on no other.
+    """
+    given = subject.draw()
+    labels = _labels(subject, given)
+    rows, length = labels.shape
+    classes = int(labels.max()) + 1
+    base = _gradient(subject, given, labels)
+    if base is None:
+        return None
+    places = [(row, at) for row in (0, rows - 1) for at in range(2, length - 2)]
+    moved: dict[tuple[int, int], list[list[int]]] = {}
+    for row, at in places:
+        other = labels.clone()
+        other[row, at] = (other[row, at] + 1) % classes
+        changed = _gradient(subject, given, other)
+        assert changed is not None, "it was one before"
+        gap = (changed - base).abs().amax(-1)
+        moved[row, at] = (gap > 0.05 * gap.max().clamp(min=1e-6 * float(base.abs().max()))).nonzero().tolist()
+    loss, logits = _loss(subject, given, labels), subject.run(given)
+    if not any(moved.values()):
+        own = given.inputs.shape == labels.shape and not given.inputs.is_floating_point()
+        copies = own and abs(loss - _mean(logits.double(), given.inputs)) <= CLOSE * abs(loss)
+        fault = "label_shift.never" if copies else "label_shift.unread"
+        return failed("label_shift.unread", fault=fault)
+    silent = [at for (_, at), found in moved.items() if not found]
+    if silent:
+        return failed("label_shift.few", fault="label_shift.few", label=silent[0])
+    shifts = {(found[0][0] - row, at - found[0][1]) for (row, at), found in moved.items()}
+    if any(len(found) > 1 for found in moved.values()) or len(shifts) > 1 or {row for row, _ in shifts} != {0}:
+        (row, at), found = next(each for each in moved.items() if each[1] != [list(each[0])])
+        return failed("label_shift.scrambled", fault="label_shift.scrambled", label=(row, at), score=tuple(found[0]))
+    if bool((base > 0).any()) is False:
+        return failed("label_shift.raw", fault="label_shift.raw")
+    probabilities = logits.double().softmax(-1)
+    if abs(loss - _mean(probabilities, labels)) <= CLOSE * abs(loss):
+        return failed("label_shift.softmaxed", fault="label_shift.softmaxed")
+    return next(iter(shifts))[1]
+
+
+def _gradient(subject: ModelSubject, given: Given, labels: Tensor) -> Tensor | None:
+    """The gradient of the loss by the scores, (B, T, V); None where they do not come with it."""
+    if subject.caller.scored is None:
+        return None
+    with quietly(subject.model), torch.enable_grad():
+        loss, scores = subject.caller.scored(subject.model, given, labels)
+        if not loss.requires_grad or not scores.requires_grad or scores is loss:
+            return None
+        [found] = torch.autograd.grad(loss, [scores], allow_unused=True)
+    if found is None or found.numel() % labels.numel():
+        return None
+    return found.reshape(*labels.shape, -1)
 
 
 def _ignored(subject: ModelSubject) -> int | None:

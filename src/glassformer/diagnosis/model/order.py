@@ -1,4 +1,4 @@
-"""What a position may know: no future, no padding, and where it stands."""
+"""What a position may know of the others: no future, and in which order they stand."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from glassformer.diagnosis.flow import Passed, Places, first_changed, record
-from glassformer.diagnosis.influence import PADS, padded, with_other, with_other_source
-from glassformer.diagnosis.model.findings import failed, passed, reason
+from glassformer.diagnosis.flow import Passed, Places, record
+from glassformer.diagnosis.influence import hidden_future, leak, leaking, with_other, with_other_source
+from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
+from glassformer.diagnosis.model.modes import in_training, same_in_training
+from glassformer.diagnosis.model.rotation import turned_wrong
 from glassformer.diagnosis.probe import Attended, attentions
 from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
 from glassformer.diagnosis.verdict import Finding, Said
@@ -19,32 +21,41 @@ EARLY = 16
 """Calls of modules among which the sum of words and positions is read."""
 
 
-def writes(subject: ModelSubject) -> Said | None:
-    """Why causality cannot be asked."""
-    return reason("causality.encoder") if subject.kind == "encoder" else None
-
-
 def causality(subject: ModelSubject) -> Finding:
-    """A token changes no output before it."""
+    """A token changes no output before it; in an encoder it does."""
+    if subject.kind == "encoder":
+        one_sided = hidden_future(subject)
+        return failed("causality.one_sided", fault="causality.one_sided") if one_sided else skipped("causality.encoder")
     one, other = subject.draw(), subject.draw(seed=1)
-    base, length = subject.run(one), subject.length
-    worst, at = 0.0, 0
-    for position in range(1, length):
-        changed = subject.run(with_other(one, other, slice(position, position + 1)))
-        gap = subject.differs(base[:, :position], changed[:, :position])
-        if gap > worst:
-            worst, at = gap, position
+    length = subject.length
+    worst, at = _future(subject, one, other)
     patterns = [_pattern(each, length) for each in _own_attentions(subject)]
     if worst <= subject.tolerance:
         strict = [number for number, pattern in enumerate(patterns) if pattern == "strict"]
         if strict:
             return failed("causality.strict", fault="causality.strict", layers=strict)
+        if not same_in_training(subject):
+            with in_training(subject.model):
+                worst, at = _future(subject, one, other)
+            if worst > subject.tolerance:
+                return failed("causality.training", fault="causality.training", token=at, gap=worst)
         return passed("causality.seen", length=length)
     trial = with_other(one, other, slice(at, at + 1))
-    where = _leak(subject, one, trial, {length: torch.arange(length) < at})
+    where = leak(subject, one, trial, {length: torch.arange(length) < at})
     fault = next((pattern for pattern in patterns if pattern not in ("causal", "unknown")), None)
     known = f"causality.{fault}" if fault in ("late", "transposed", "one_ahead", "strict") else None
     return failed("causality.leak", where=where, fault=known, token=at, gap=worst)
+
+
+def _future(subject: ModelSubject, one: Given, other: Given) -> tuple[float, int]:
+    """The largest change of an output by a token behind it, and which token it is."""
+    base, worst, at = subject.run(one), 0.0, 0
+    for position in range(1, subject.length):
+        changed = subject.run(with_other(one, other, slice(position, position + 1)))
+        gap = subject.differs(base[:, :position], changed[:, :position])
+        if gap > worst:
+            worst, at = gap, position
+    return worst, at
 
 
 def _own_attentions(subject: ModelSubject) -> list[Attended]:
@@ -75,110 +86,6 @@ def _pattern(call: Attended, length: int) -> str:
     return "open" if bool(seen.all()) else "unknown"
 
 
-def _leak(subject: ModelSubject, one: Given, other: Given, still: dict[int, Tensor]) -> str:
-    found = leaking(subject, one, other, still)
-    return "" if found is None else found.name
-
-
-def leaking(subject: ModelSubject, one: Given, other: Given, still: dict[int, Tensor]) -> Passed | None:
-    """Return the first module through which a difference comes to where it must not be."""
-    before = record(subject.model, lambda: subject.run(one))
-    after = record(subject.model, lambda: subject.run(other))
-    return first_changed(before, after, Places(still, one.inputs.shape[0], subject.tolerance))
-
-
-def can_pad(subject: ModelSubject) -> Said | None:
-    """Why padding cannot be asked."""
-    if subject.caller.takes_keep or subject.caller.takes_source_keep:
-        return None
-    return reason("padding.no_way")
-
-
-def padding(subject: ModelSubject) -> Finding:
-    """What stands where there is no token changes no output of a token; nor does it that it stands there."""
-    caller = subject.caller
-    if caller.takes_source_keep:
-        found = _source_padding(subject)
-        if found is not None:
-            return found
-    if not caller.takes_keep:
-        return passed("padding.seen")
-    return _left_padding(subject) if caller.kind == "encoder_decoder" else _own_padding(subject)
-
-
-def _source_padding(subject: ModelSubject) -> Finding | None:
-    """The encoder's part of it; what the cross-attention does is another property."""
-    one, changed = padded(subject, of_source=True)
-    length = subject.source_length
-    if subject.caller.pad is not None:
-        return None  # the id is the same in every row: shown by the cross-attention's experiment
-    a, b = subject.run(one), subject.run(changed)
-    gap = subject.differs(a, b)
-    if gap <= subject.tolerance:
-        return None
-    still = {length: torch.arange(length) < length - PADS, subject.length: torch.ones(subject.length, dtype=torch.bool)}
-    found = leaking(subject, one, changed, still)
-    if found is None or found.result is None or subject.length in found.result.shape[:3]:
-        return None
-    fault = _padding_fault(subject, one, length)
-    return failed("padding.source", where=found.name, fault=fault, gap=gap)
-
-
-def _own_padding(subject: ModelSubject) -> Finding:
-    length = subject.length
-    real = length - PADS
-    one, changed = padded(subject, of_source=False)
-    a, b = subject.run(one), subject.run(changed)
-    still = {length: torch.arange(length) < real}
-    gap = subject.differs(a[:, :real], b[:, :real])
-    if gap > subject.tolerance:
-        where = _leak(subject, one, changed, still)
-        return failed("padding.content", where=where, fault=_padding_fault(subject, one, length), gap=gap)
-    short = subject.run(Given(one.inputs[:, :real]))
-    gap = subject.differs(short[1:], a[1:, :real])
-    if gap > subject.tolerance:
-        return failed("padding.presence", fault=_padding_fault(subject, one, length), gap=gap)
-    return _left_padding(subject) if subject.kind == "decoder" else passed("padding.seen")
-
-
-def _left_padding(subject: ModelSubject) -> Finding:
-    """What causality does not hide anyway: padding in front of the tokens."""
-    length = subject.length
-    if subject.caller.pad is not None:
-        return passed("padding.seen")
-    one, changed = padded(subject, of_source=False, left=True)
-    a, b = subject.run(one)[:, PADS:], subject.run(changed)[:, PADS:]
-    if not bool(a.isfinite().all()):
-        return passed("padding.no_left")
-    gap = subject.differs(a, b)
-    if gap <= subject.tolerance:
-        return passed("padding.seen")
-    where = _leak(subject, one, changed, {length: torch.arange(length) >= PADS})
-    return failed("padding.left", where=where, fault=_padding_fault(subject, one, length), gap=gap)
-
-
-def _padding_fault(subject: ModelSubject, given: Given, length: int) -> str | None:
-    """What the attention weights show of the padding."""
-    keep = given.keep if given.source_keep is None else given.source_keep
-    assert keep is not None
-    for call in attentions(lambda: subject.run(given)):
-        weights = call.weights
-        if weights.shape[-2:] != (length, length) or weights.ndim < 3 or weights.shape[0] % ROWS:
-            continue
-        apart = weights.reshape(ROWS, -1, length, length)[1].double()  # (H, T, S) of a padded row
-        tokens = keep[1]
-        on_pads, on_tokens = apart[:, tokens][..., ~tokens].abs().amax(), apart[:, tokens][..., tokens].abs().amax()
-        if call.late:
-            return "padding.late"
-        if float(on_tokens) < 1e-9 < float(on_pads):
-            return "padding.inverted"
-        asked = apart[:, ~tokens]
-        flat = bool((asked - asked.mean(-1, keepdim=True)).abs().amax() < 1e-9)
-        if float(on_pads) > 1e-9 and (flat or float(asked.abs().amax()) < 1e-9):
-            return "padding.queries"
-    return None
-
-
 def knows_order(subject: ModelSubject) -> Said | None:
     """Why positions cannot be asked."""
     return reason("position.embeddings") if subject.caller.vocab is None else None
@@ -197,9 +104,9 @@ def position(subject: ModelSubject) -> Finding:
     gap = subject.differs(out[:1].expand_as(out), out)
     if gap > subject.tolerance:
         return failed("position.rows", fault="position.rows", gap=gap)
-    twice = _twice(subject)
-    if twice is not None:
-        return twice
+    wrong = _twice(subject) or turned_wrong(subject)
+    if wrong is not None:
+        return wrong
     if subject.kind == "encoder":
         return _encoder_order(subject)
     if subject.kind == "encoder_decoder":
@@ -276,78 +183,3 @@ def _tables(model: nn.Module, width: int) -> list[Tensor]:
     found = [*model.parameters(), *model.buffers()]
     flat = [each.detach().squeeze() for each in found if each.is_floating_point()]
     return [each for each in flat if each.ndim == 2 and each.shape[1] == width]
-
-
-def crosses(subject: ModelSubject) -> Said | None:
-    """Why cross-attention cannot be asked."""
-    return None if subject.kind == "encoder_decoder" else reason("cross_attention.none")
-
-
-def cross_attention(subject: ModelSubject) -> Finding:
-    """Every output depends on the source; queries come from the target, keys and values from the source."""
-    if subject.source_length == subject.length:
-        return failed("cross_attention.lengths", fault="cross_attention.roles")
-    one, other = subject.draw(), subject.draw(seed=1)
-    base = subject.run(one)
-    changed = subject.run(with_other_source(one, other, slice(None)))
-    felt = (base.double() - changed.double()).abs().amax(-1).amin()
-    if float(felt) <= subject.tolerance * float(base.double().pow(2).mean().sqrt()):
-        return failed("cross_attention.deaf", fault="cross_attention.deaf")
-    wrong = _roles(subject, one, other)
-    if wrong is not None:
-        return wrong
-    if not subject.caller.takes_source_keep:
-        return passed("cross_attention.unpadded")
-    given, moved = padded(subject, of_source=True)
-    a = subject.run(given)
-    real = subject.source_length - PADS
-    if subject.caller.pad is None:
-        gap = subject.differs(a, subject.run(moved))
-    else:
-        assert one.source is not None
-        gap = subject.differs(a[1:], subject.run(Given(one.inputs, source=one.source[:, :real]))[1:])
-    if gap > subject.tolerance:
-        still = {subject.length: torch.ones(subject.length, dtype=torch.bool)}
-        still[subject.source_length] = torch.arange(subject.source_length) < real
-        return failed(
-            "cross_attention.padding", _leak(subject, given, moved, still), "cross_attention.padding", gap=gap
-        )
-    return passed("cross_attention.seen")
-
-
-def _roles(subject: ModelSubject, one: Given, other: Given) -> Finding | None:
-    """Where queries, keys and values of the first attention across come from."""
-    runs = (one, with_other_source(one, other, slice(None)), with_other(one, other, slice(None)))
-    base, source, target = (_triples(subject, given) for given in runs)
-    if not len(base) == len(source) == len(target):
-        return None
-    began = False
-    for each, by_source, by_target in zip(base, source, target, strict=True):
-        of_source = [not torch.equal(a, b) for a, b in zip(each, by_source, strict=True)]
-        of_target = [not torch.equal(a, b) for a, b in zip(each, by_target, strict=True)]
-        if of_target == [True, True, True] and not any(of_source):
-            began = True  # the decoder's own attention, in its first layer
-            continue
-        if not began:
-            continue
-        for name, asked, from_source, from_target in zip(
-            "qkv", (True, False, False), of_source, of_target, strict=True
-        ):
-            if from_target != asked or from_source == asked:
-                came = "target" if from_target else "source"
-                return failed("cross_attention.roles", fault="cross_attention.roles", name=name, came=came)
-        return None
-    return None
-
-
-def _triples(subject: ModelSubject, given: Given) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Queries, keys and values, or what torch's own attention makes them from, in the order of the computation."""
-    found: list[tuple[Tensor, Tensor, Tensor]] = [(c.q, c.k, c.v) for c in attentions(lambda: subject.run(given))]
-    if found:
-        return found
-    calls = record(subject.model, lambda: subject.run(given))
-    return [
-        (call.inputs[0], call.inputs[1], call.inputs[2])
-        for call in calls
-        if isinstance(call.module, nn.MultiheadAttention) and len(call.inputs) >= 3
-    ]

@@ -34,10 +34,22 @@ SEEN = {
         "一个词元会改变后面的输出，却不改变自己位置上的输出",
     ),
     "label_shift.own": ("position t reads token t", "位置 t 读到词元 t"),
+    "label_shift.unread": ("other labels give the same loss", "换掉标签，损失不变"),
+    "label_shift.few": ("label {label} changes nothing in the loss", "第 {label} 个标签不影响损失"),
+    "label_shift.scrambled": (
+        "the label at {label} changes the gradient of the scores at {score}",
+        "{label} 处的标签改变的是 {score} 处分数的梯度",
+    ),
+    "label_shift.raw": ("no score but the label's has a gradient", "除标签对应的分数外都没有梯度"),
+    "label_shift.softmaxed": ("it is the cross-entropy of softmax(logits)", "它是 softmax(logits) 的交叉熵"),
     "shapes.softmaxed": ("the outputs are probabilities: every row sums to 1", "输出是概率：每行之和为 1"),
     "determinism.seen": ("no difference between two runs", "两次运行没有差别"),
     "determinism.differs": ("two runs differ by {gap:.2g} of the outputs' size", "两次运行相差为输出大小的 {gap:.2g}"),
     "dropout.none": ("no dropout is configured", "没有配置 dropout"),
+    "dropout.modes": (
+        "with every dropout at zero, training and evaluation give different outputs",
+        "所有 dropout 设为零后，训练与评估的输出仍然不同",
+    ),
     "dropout.seen": ("share {share:g}", "比例 {share:g}"),
     "dropout.idle": (
         "dropout of {share:g} is configured, and two training passes are equal",
@@ -51,12 +63,19 @@ SEEN = {
     "batch_mates.mates": ("other rows' content changes a row by {gap:.2g}", "其他行的内容使本行改变 {gap:.2g}"),
     "causality.encoder": ("an encoder may see both sides", "编码器可以看到两侧"),
     "causality.seen": ("{length} positions tried", "试了 {length} 个位置"),
+    "causality.one_sided": ("no token changes an output before it", "任何词元都不影响它之前的输出"),
+    "causality.training": (
+        "while training, token {token} changes earlier outputs by {gap:.2g} of their size",
+        "训练时，第 {token} 个词元使更早的输出改变了 {gap:.2g}",
+    ),
     "causality.leak": (
         "token {token} changes earlier outputs by {gap:.2g} of their size",
         "第 {token} 个词元使更早的输出改变了 {gap:.2g}",
     ),
     "causality.strict": ("in attention {layers} a token does not see itself", "在第 {layers} 个注意力中词元看不到自己"),
     "padding.no_way": ("the model cannot be told where padding is", "无法告诉模型哪里是填充"),
+    "rows": ("rows of a batch change each other: that comes first", "批中各行相互影响：应先解决这个问题"),
+    "misread": ("the source is not read as it should be: that comes first", "源文的读取方式有误：应先解决这个问题"),
     "padding.seen": ("neither its content nor its presence", "填充的内容和有无都不影响"),
     "padding.no_left": (
         "padding on the right; on the left the model gives no numbers",
@@ -95,6 +114,11 @@ SEEN = {
         "对最后一个词元来说，无论其他词元怎样排列，第一个注意力的结果都相同",
     ),
     "position.first": ("the first attention, {where}, tells order", "第一个注意力 {where} 能区分顺序"),
+    "position.values": ("values differ by position where all tokens are the same", "词元全相同时，值仍随位置变化"),
+    "position.absolute": (
+        "products of turned queries and keys differ by {off:.2g} at one distance",
+        "距离相同的旋转后查询与键之积相差 {off:.2g}",
+    ),
     "position.inline": ("attention is no module of its own; outputs are causal", "注意力不是单独的模块；输出是因果的"),
     "cross_attention.none": ("there is no source", "没有源文"),
     "cross_attention.lengths": (
@@ -112,6 +136,14 @@ SEEN = {
         "源文的填充使输出改变 {gap:.2g}",
     ),
     "cross_attention.seen": ("the source is read, its padding is not", "读到了源文，没有读到填充"),
+    "cross_attention.hidden": (
+        "token {query} of the target cannot see token {key} of the source",
+        "目标的第 {query} 个词元看不到源文的第 {key} 个词元",
+    ),
+    "cross_attention.one_sided": (
+        "a state of the encoder does not depend on what stands behind it",
+        "编码器的状态不依赖其后的内容",
+    ),
     "attention.torch": (
         "torch's own nn.MultiheadAttention, known to be right",
         "使用 torch 自带的 nn.MultiheadAttention，已知正确",
@@ -134,6 +166,11 @@ SEEN = {
         "第 {number} 个注意力中 {one} 与 {other} 是同样的向量",
     ),
     "heads.seen": ("a position stays a position", "各位置互不混淆"),
+    "heads.mixed": ("positions are mixed before any attention", "在注意力之前位置就已混合"),
+    "heads.copied": (
+        "what goes into a matrix is one piece of width {width}, repeated",
+        "进入某个矩阵的是同一段宽为 {width} 的向量的重复",
+    ),
     "heads.split": (
         "token {token} is in {name} at positions {touched}",
         "第 {token} 个词元出现在 {name} 的位置 {touched}",
@@ -152,6 +189,10 @@ SEEN = {
         "{count} 个前馈网络，{norms} 个归一化等",
     ),
     "position_wise.positions": ("one position changes the others", "一个位置会改变其他位置"),
+    "position_wise.before": (
+        "before any attention, a token has already changed every position",
+        "在任何注意力之前，一个词元就已改变所有位置",
+    ),
     "position_wise.rows": ("one row changes the others while training", "训练时一行会改变其他行"),
     "residual.pre": ("{count} layers hand on what came in (pre-norm)", "{count} 层原样传递输入（Pre-LN）"),
     "residual.post": (
@@ -166,14 +207,6 @@ SEEN = {
     ),
     "norm.unstated": ("nothing says where the norms are to be; found: {found}", "没有声明归一化的位置；测得：{found}"),
     "norm.other": ("said to be {wanted}, found {found}", "声明为 {wanted}，测得 {found}"),
-    "norm.attention": (
-        "the norm of attention is missing ({place}-norm otherwise)",
-        "注意力缺少归一化（其余为 {place}-norm）",
-    ),
-    "norm.feed_forward": (
-        "the norm of the feed-forward network is missing ({place}-norm otherwise)",
-        "前馈网络缺少归一化（其余为 {place}-norm）",
-    ),
     "norm.seen": ("{found}", "{found}"),
     "gradient.seen": ("{count} parameters", "{count} 个参数"),
     "gradient.dead": ("no gradient reaches {names} ({count:,} numbers)", "没有梯度到达 {names}（{count:,} 个数）"),
@@ -230,6 +263,10 @@ SEEN = {
         "传入缓存时，最初的词元就相差 {gap:.2g}",
     ),
     "cache.step": ("token {token} differs by {gap:.2g}", "第 {token} 个词元相差 {gap:.2g}"),
+    "cache.chunk": (
+        "one by one it is right; {count} tokens at once behind a cache differ by {gap:.2g}",
+        "逐个处理正确；缓存之后一次处理 {count} 个词元则相差 {gap:.2g}",
+    ),
     "cache.position": (
         "token {token} was given position {found}; outputs differ by {gap:.2g}",
         "第 {token} 个词元的位置成了 {found}；输出相差 {gap:.2g}",

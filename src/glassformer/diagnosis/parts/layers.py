@@ -24,7 +24,7 @@ from glassformer.diagnosis.parts.sequence import (
     padding_badness,
 )
 from glassformer.diagnosis.property import Property
-from glassformer.diagnosis.stream import doubled, unheard
+from glassformer.diagnosis.stream import doubled, dropped
 from glassformer.diagnosis.verdict import Finding, Said
 
 SAYS = Says(WORDS)
@@ -102,17 +102,8 @@ def _residual(subject: SequenceSubject) -> Finding:
     assert module is not None, "layers are modules"
     if doubled(module, lambda x: subject(x, memory), subject.drawn()):
         return SAYS.bad("residual_twice")
-    name = None if inner is None else unheard(module, inner, lambda: _listens(subject))
-    return SAYS.good("residual_good") if name is None else SAYS.bad("residual_dropped", where=name, name=name)
-
-
-def _listens(subject: SequenceSubject) -> bool:
-    """Whether a position depends on another one, or on the memory."""
-    x, memory = subject.drawn(), _memory(subject)
-    if memory is not None and difference(subject(x, memory), subject(x, torch.randn_like(memory))) > MOVED:
-        return True
-    moved = influence(lambda x: subject(x, memory), x)
-    return bool((moved - torch.diag(moved.diagonal()) > MOVED).any())
+    x = subject.drawn()
+    return SAYS.bad("residual_dropped") if dropped(module, lambda: subject(x, memory)) else SAYS.good("residual_good")
 
 
 def _moves(subject: SequenceSubject, chosen: Callable[[nn.Parameter, nn.Module], bool]) -> bool:

@@ -56,8 +56,8 @@ WORDS = Catalogue(
             "zh": "子层自己加了一次输入，外层又加了一次",
         },
         "residual_dropped": {
-            "en": "with all other matrices at zero nothing of {name} is left: what it found is not in the stream",
-            "zh": "其他矩阵全为零时，{name} 的结果完全消失：它没有进入残差流",
+            "en": "what an attention found is not in the stream: without what the later sublayers add, nothing of it is left",
+            "zh": "注意力的结果没有进入残差流：去掉后面子层加上的内容，它就完全消失了",
         },
         "residual_dropped.look": {
             "en": "which x a later sum adds to: x = x + f(x), each x the newest one",

@@ -73,14 +73,38 @@ class _Mode(TorchFunctionMode):
         if "softmax" in name and operands:
             dim = options.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else None)
             self.recording.softmaxes.append((operands[0].detach(), dim))
-        multiplies = name in ("linear", "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "addmm", "mm")
-        if multiplies:
-            operands = tensors_in(list(args)) or operands
-            learned = [each for each in operands if each.data_ptr() in self.learned or _is_view(each, self.learned)]
-            others = [each for each in operands if not any(each is one for one in learned)]
-            if learned and others and isinstance(result, Tensor):
-                self.recording.products.append(Product(others[0].detach(), result.detach()))
+        made = product_of(name, args, options, result, self.learned)
+        if made is not None:
+            self.recording.products.append(made)
         return result
+
+
+MULTIPLYING = ("linear", "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "addmm", "mm")
+
+
+def product_of(
+    name: str, args: Sequence[Any], options: Mapping[str, Any], result: Any, learned: frozenset[int]
+) -> Product | None:
+    """Return what a function of torch was given and made, if it multiplied something with a learned matrix.
+
+    Args:
+        name: Of the function.
+        args: What it was called with.
+        options: And by name.
+        result: What it returned.
+        learned: Where learned parameters are in memory.
+    """
+    if name not in MULTIPLYING or not isinstance(result, Tensor):
+        return None
+    operands = tensors_in(list(args)) or tensors_in(dict(options))
+    matrices = [each for each in operands if each.data_ptr() in learned or _is_view(each, learned)]
+    others = [each for each in operands if not any(each is one for one in matrices)]
+    return Product(others[0].detach(), result.detach()) if matrices and others else None
+
+
+def learned_in(modules: Sequence[nn.Module]) -> frozenset[int]:
+    """Return where the parameters of some modules are in memory."""
+    return frozenset(parameter.data_ptr() for module in modules for parameter in module.parameters())
 
 
 def _is_view(tensor: Tensor, learned: frozenset[int]) -> bool:
@@ -107,7 +131,7 @@ def recorded(run: Callable[[], Any], modules: Sequence[nn.Module]) -> Recording:
         modules: Whose parameters count as learned.
     """
     recording = Recording()
-    learned = frozenset(parameter.data_ptr() for module in modules for parameter in module.parameters())
+    learned = learned_in(modules)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one function that nobody can look into
     try:

@@ -1,0 +1,54 @@
+"""Positions that are turned into queries and keys: products must depend on the distance alone."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from glassformer.diagnosis.model.findings import failed
+from glassformer.diagnosis.parts.recording import recorded
+from glassformer.diagnosis.probe import Attended, attentions
+from glassformer.diagnosis.subject import Given, ModelSubject
+from glassformer.diagnosis.verdict import Finding
+
+BEGIN = 4
+"""Tokens at the beginning that are not looked at: they lack the neighbours that the others have."""
+FAR = 2e-2
+"""Largest difference of products at one distance, by their size, where cosines are kept in 16 bits."""
+
+
+def turned_wrong(subject: ModelSubject) -> Finding | None:
+    """Return what is wrong with a rotation of queries and keys in the first attention; None if nothing is, or none is.
+
+    In a text of one id every token is the same: what differs between queries, keys or values is put there by their
+    positions. A product q_t k_s then depends on t - s alone, and values have no position.
+    """
+    given = subject.draw(1)
+    token = given.inputs[:, :1].expand_as(given.inputs).clone()
+    trial = Given(token, source=given.source)
+    record = recorded(lambda: subject.run(trial), [subject.model])
+    first = next((made.x for made in record.products if made.x.shape.count(subject.length) == 1), None)
+    if first is None or not _still(first, subject.length):
+        return None  # positions are added, and these stand for the rest
+    calls = [each for each in attentions(lambda: subject.run(trial)) if _own(each, subject.length)]
+    if not calls:
+        return None
+    q, k, v = (each.double().reshape(-1, *each.shape[-2:]) for each in (calls[0].q, calls[0].k, calls[0].v))
+    if not _still(v, subject.length):
+        return failed("position.values", fault="position.values")
+    heads = max(len(q), len(k))
+    q, k = (each.repeat_interleave(heads // len(each), 0) for each in (q, k))
+    products = (q @ k.transpose(-1, -2))[:, BEGIN:, BEGIN:]
+    off = float((products[:, 1:, 1:] - products[:, :-1, :-1]).abs().max() / products.abs().mean().clamp(min=1e-30))
+    return failed("position.absolute", fault="position.absolute", off=off) if off > FAR else None
+
+
+def _own(call: Attended, length: int) -> bool:
+    parts = (call.q, call.k, call.v)
+    return all(each.ndim >= 3 and each.shape[-2] == length != each.shape[-1] for each in parts)
+
+
+def _still(x: Tensor, length: int) -> bool:
+    """Whether every position has the same numbers, but for the first ones."""
+    axis = next(axis for axis, size in enumerate(x.shape) if size == length)
+    rows = x.double().movedim(axis, 0)[BEGIN:]
+    return float((rows - rows[:1]).abs().max()) <= 1e-6 * float(rows.abs().max().clamp(min=1e-30))
