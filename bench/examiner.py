@@ -73,6 +73,12 @@ MEANS: dict[str, tuple[str, ...]] = {
     "values_k": ("own_values",),
     "values_q": ("own_values",),
     "keys_q": ("own_values",),
+    "mask_always": ("mask", "causality"),
+    "argument_ignored": ("own_values", "cross_attention"),
+    "input_changed": ("determinism",),
+    "dropout_on": ("determinism",),
+    "no_gradient_back": ("gradient",),
+    "position_unregistered": ("gradient",),
     "heads_unmerged": ("heads",),
     "heads_run": ("shapes",),
     "heads_repeat": ("determinism",),
@@ -103,6 +109,7 @@ MEANS: dict[str, tuple[str, ...]] = {
     "layer_memory_padding": ("padding", "cross_attention"),
     # Positions, schedules, and what else there is.
     "position_over_rows": ("position", "batch_mates"),
+    "position_learns": ("gradient",),
     "position_dtype": ("position", "shapes"),
     **dict.fromkeys(
         (
@@ -111,6 +118,7 @@ MEANS: dict[str, tuple[str, ...]] = {
             "position_adds",
             "position_distinct",
             "position_begins",
+            "position_prefix",
             "position_shift",
             "position_paper",
             "rotary_norms",

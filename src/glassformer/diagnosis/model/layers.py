@@ -14,7 +14,7 @@ from glassformer.diagnosis.model.attention import mixed_before
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.stream import doubled, dropped, without_matrices
-from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, norms_among
+from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, norm_place_said, norms_among
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
 from glassformer.models.transformer import Transformer
@@ -166,17 +166,8 @@ def _stated(model: nn.Module, places: dict[str, str]) -> dict[str, str]:
                 if name in places and block.norm.kind != "none" and block.residual:
                     found[name] = block.norm_place
         return found
-    said = {name: _said(model.get_submodule(name)) or _said(model) for name in places}
+    said = {name: norm_place_said(model.get_submodule(name)) or norm_place_said(model) for name in places}
     return {name: place for name, place in said.items() if place is not None}
-
-
-def _said(module: nn.Module) -> str | None:
-    for name in ("norm_first", "pre_norm", "prenorm", "normalize_before"):
-        value = vars(module).get(name)
-        if isinstance(value, bool):
-            return "pre" if value else "post"
-    value = vars(module).get("norm_place")
-    return value if value in ("pre", "post") else None
 
 
 def layers(subject: ModelSubject) -> Finding:

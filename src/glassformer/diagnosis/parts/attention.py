@@ -183,6 +183,9 @@ def _equation(subject: AttentionSubject) -> Finding:
         return SAYS.good("equation_good", off=f"{off:.1e}")
     if found is not None:
         return SAYS.bad(found.faults()[0], off=f"{off:.2g}")
+    past = torch.ones(subject.rows, 1, S, S, dtype=torch.bool).tril()
+    if same(output, RIGHT.output(q, k, v, past), 1e-4):
+        return SAYS.bad("mask_always") if subject.mask_name is not None else SAYS.good("equation_causal")
     weights = _weights(subject, q, k)
     sums = None if weights is None else weights.sum(-1)
     if sums is not None and float((sums - 1).abs().max()) > 1e-3:
@@ -229,6 +232,8 @@ def _hides(subject: AttentionSubject) -> Finding:
     if max(usual, strong) > EXACT_ZERO:
         fault = "mask_weak" if found is not None or strong > 2 * usual else "mask_leaks"
         return SAYS.bad(fault, leak=f"{max(usual, strong):.2g}")
+    if found is None and off > 1e-3:
+        return SAYS.bad("mask_other", off=f"{off:.2g}")
     return SAYS.good("mask_good", meaning=subject.form.meaning, shape=subject.form.size)
 
 

@@ -85,6 +85,32 @@ WORDS = Catalogue(
             "zh": "把函数的每一行与公式对照",
         },
         "equation_good": {"en": "differs by {off} from the reference", "zh": "与参考实现相差 {off}"},
+        "equation_causal": {"en": "right, and causal by itself", "zh": "正确，且自带因果掩码"},
+        "mask_always": {
+            "en": "what comes later is hidden although no mask was given",
+            "zh": "没有给掩码，却仍然遮住了后面的位置",
+        },
+        "mask_always.look": {
+            "en": "is_causal=True, or a triangle inside: whether there is one is for the caller to say",
+            "zh": "is_causal=True 或内部的三角掩码：是否因果应由调用者决定",
+        },
+        "mask_other": {
+            "en": "with a mask it differs by {off} from the reference: some query is given another one's mask",
+            "zh": "带掩码时与参考实现相差 {off}：有的查询用了别人的掩码",
+        },
+        "argument_ignored": {
+            "en": "another {name} changes nothing",
+            "zh": "换一个 {name}，结果不变",
+        },
+        "argument_ignored.why": {
+            "en": "in self-attention it does not show; in cross-attention it reads the wrong text",
+            "zh": "在自注意力中看不出来；在交叉注意力中就读错了文本",
+        },
+        "argument_ignored.look": {
+            "en": "q = W_q(query), k = W_k(key), v = W_v(value): each from its own argument",
+            "zh": "q = W_q(query)，k = W_k(key)，v = W_v(value)：各来自自己的参数",
+        },
+        "matrix_idle": {"en": "{name} is not used: that comes first", "zh": "{name} 没有被使用：应先解决这个问题"},
         "equation_other": {
             "en": "differs by {off} from the reference, and no known fault explains it",
             "zh": "与参考实现相差 {off}，已知的错误都不能解释",

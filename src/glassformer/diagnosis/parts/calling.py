@@ -123,6 +123,31 @@ def influence(run: Callable[[Tensor], Tensor], x: Tensor, dim: int = 1, out_dim:
     return torch.stack(moved, dim=1)
 
 
+def without_gradient(module: nn.Module | None, run: Callable[[], Tensor]) -> list[str]:
+    """Return the names of the parameters that a result does not depend on.
+
+    A bias of the keys adds the same to all scores of a query, which softmax does not see: of vectors it is asked only
+    whether they are used.
+
+    Args:
+        module: Whose parameters.
+        run: Returns the result.
+    """
+    if module is None:
+        return []
+    with torch.enable_grad():
+        for parameter in module.parameters():
+            parameter.requires_grad_(True)
+            parameter.grad = None
+        out = run()
+        (out * torch.randn(out.shape)).sum().backward()  # a plain sum would be constant behind a norm
+    return [
+        name
+        for name, each in module.named_parameters()
+        if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
+    ]
+
+
 def first_working(forms: Iterator[Any] | Sequence[Any], run: Callable[[Any], Any]) -> tuple[Any, Any, Exception | None]:
     """Return the first form that runs with its result, and the first error if none does."""
     first: Exception | None = None

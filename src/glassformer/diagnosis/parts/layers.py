@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from glassformer.diagnosis.parts.calling import Says, difference, influence
+from glassformer.diagnosis.parts.calling import Says, difference, influence, without_gradient
 from glassformer.diagnosis.parts.heads import explained_products
 from glassformer.diagnosis.parts.layers_wording import WORDS
 from glassformer.diagnosis.parts.making import Thing, positional_of
@@ -25,6 +25,7 @@ from glassformer.diagnosis.parts.sequence import (
 )
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.stream import doubled, dropped
+from glassformer.diagnosis.structure import norm_place_said
 from glassformer.diagnosis.verdict import Finding, Said
 
 SAYS = Says(WORDS)
@@ -143,13 +144,13 @@ def _plain_norms(subject: SequenceSubject) -> None:
 
 def _inner_width(subject: SequenceSubject) -> int | None:
     """F of the feed-forward network: there is a matrix from D to it and one back."""
-    shapes = {tuple(parameter.shape) for parameter in subject.thing.parameters if parameter.ndim == 2}
+    shapes = {tuple(parameter.shape[:2]) for parameter in subject.thing.parameters if parameter.ndim >= 2}
     d_model = subject.d_model
     return max((a for a, b in shapes if b == d_model != a and (b, a) in shapes), default=None)
 
 
 def _is_inner(owner: nn.Module, width: int) -> bool:
-    return any(width in parameter.shape for parameter in owner.parameters(recurse=False) if parameter.ndim == 2)
+    return any(width in parameter.shape[:2] for parameter in owner.parameters(recurse=False) if parameter.ndim >= 2)
 
 
 def _norm(subject: SequenceSubject) -> Finding:
@@ -191,8 +192,10 @@ def _feed_forward_at(products: Sequence[tuple[Tensor, Tensor]], width: int | Non
 
 
 def _as_expected(subject: SequenceSubject, place: str) -> Finding:
-    if subject.expect in ("pre", "post") and subject.expect != place:
-        return SAYS.bad("norm_other_side", place=place, expected=subject.expect)
+    module = subject.thing.module
+    expected = subject.expect or (None if module is None else norm_place_said(module))
+    if expected in ("pre", "post") and expected != place:
+        return SAYS.bad("norm_other_side", place=place, expected=expected)
     return SAYS.good("norm_good", place=place)
 
 
@@ -237,27 +240,27 @@ def _order(subject: SequenceSubject) -> Finding:
 
 
 def _padding(subject: SequenceSubject) -> Finding:
+    """On the right; where the future is hidden anyway, on the left."""
     way = subject.padding
     assert way is not None, "it applies only with a mask"
+    causal = _needs_causal(subject)
+    left = causal or subject.built_in_causal
     real = torch.ones(B, T, dtype=torch.bool)
-    real[0, -2:] = False
-    memory = _memory(subject)
-    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T) if _needs_causal(subject) else None
-    wrong = padding_badness(lambda x: subject(x, memory, visible=visible, real=real), subject.drawn(), real)
-    if wrong and visible is None and not subject.built_in_causal:
-        return SAYS.bad("padding_seen", name=way.name, wrong=int(wrong))
-    x = subject.drawn()
-    other = torch.where(real[..., None], x, torch.randn_like(x))
-    change = (subject(x, memory, visible=visible, real=real) - subject(other, memory, visible=visible, real=real)).abs()
-    if float(change[real].max()) > MOVED:
-        return SAYS.bad("padding_seen", name=way.name, wrong=1)
-    short = int(real[0].sum())
+    real[0, slice(0, 2) if left else slice(-2, None)] = False
+    memory, x = _memory(subject), subject.drawn()
+    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T) if causal else None
+    run = lambda given: subject(given, memory, visible=visible, real=real)  # noqa: E731
+    wrong = 0 if left else padding_badness(run, subject.drawn(), real)
+    out, changed = run(x), run(torch.where(real[..., None], x, torch.randn_like(x)))
+    if wrong or difference(out[real], changed[real]) > MOVED:
+        return SAYS.bad("padding_seen", name=way.name, wrong=max(1, int(wrong)))
+    kept = real[0]
     alone = subject(
-        x[:1, :short],
+        x[:1, kept],
         None if memory is None else memory[:1],
-        visible=None if visible is None else visible[:1, :short, :short],
+        visible=None if visible is None else visible[:1, kept][:, :, kept],
     )
-    off = difference(subject(x, memory, visible=visible, real=real)[:1, :short], alone)
+    off = difference(out[:1, kept], alone)
     if off > COUNTS:
         return SAYS.bad("padding_counts", name=way.name, off=f"{off:.2g}")
     return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.size)
@@ -274,16 +277,7 @@ def _learns(subject: SequenceSubject) -> Finding:
     x, memory = subject.drawn().requires_grad_(), _memory(subject)
     if memory is not None:
         memory.requires_grad_()
-    target = torch.randn(B, T, subject.d_model)  # a sum would be constant behind a norm
-    with torch.enable_grad():
-        for parameter in module.parameters():
-            parameter.requires_grad_(True)
-        (subject.output(subject.run(x, memory)) * target).sum().backward()
-    without = [
-        name
-        for name, each in module.named_parameters()
-        if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
-    ]
+    without = without_gradient(module, lambda: subject.output(subject.run(x, memory)))
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
     for name, given in (("x", x), ("memory", memory)):
@@ -432,7 +426,7 @@ ENCODER: tuple[Property[SequenceSubject], ...] = (
     _property("layer_mixes", _mixes),
     _property("layer_order", _order, _is_free, ("layer_attention", "layer_feed_forward")),
     _property("layer_rows", _rows, after=("layer_attention",)),
-    _property("layer_padding", _padding, _has_padding, ("layer_attention",)),
+    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_feed_forward", "layer_rows")),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention")),
 )
 """What a layer of an encoder is examined for."""
@@ -448,7 +442,7 @@ DECODER: tuple[Property[SequenceSubject], ...] = (
     _property("layer_attention", _attention, after=("layer_residual",)),
     _property("layer_feed_forward", _feed_forward_local, _has_inner),
     _property("layer_rows", _rows, after=("layer_attention", "layer_cross")),
-    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal", "layer_cross")),
+    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal", "layer_cross", "layer_rows")),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention", "layer_cross")),
 )
 """What a layer of a decoder is examined for."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.diagnosis.parts.attention_wording import WORDS
-from glassformer.diagnosis.parts.calling import Says, difference, influence
+from glassformer.diagnosis.parts.calling import Says, difference, influence, without_gradient
 from glassformer.diagnosis.parts.heads import Heads, explained_products
 from glassformer.diagnosis.parts.making import Thing, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
@@ -102,30 +102,41 @@ def _equation(subject: SequenceSubject) -> Finding:
     if not seen:
         return Finding("not_applicable", SAYS.idle("inside_hidden"))
     if found is None:
-        return SAYS.bad("heads_other")
+        idle = without_gradient(subject.thing.module, lambda: subject.output(subject.run(subject.drawn(), None)))
+        return Finding("not_applicable", SAYS.idle("matrix_idle", name=idle[0])) if idle else SAYS.bad("heads_other")
     if found.faults:
         return SAYS.bad(found.faults[0], off="1", heads=found.n_heads)
+    ignored = _ignored(subject)
+    if ignored is not None:
+        return SAYS.bad("argument_ignored", name=ignored)
     return SAYS.good("heads_good", heads=found.n_heads)
+
+
+def _ignored(subject: SequenceSubject) -> str | None:
+    """The name of the query, key or value that changes nothing; None where each counts, or there is but one argument."""
+    names = positional_of(subject.thing.instance)[:3]
+    if subject.inputs not in ("x x x", "x m m"):
+        return None
+    given = [subject.drawn() for _ in names]
+    with torch.no_grad():
+        base = subject.output(subject.call(*given))
+        for at, name in enumerate(names):
+            other = [subject.drawn() if at == number else each for number, each in enumerate(given)]
+            if difference(base, subject.output(subject.call(*other))) <= MOVED:
+                return name
+    return None
 
 
 def _learns(subject: SequenceSubject) -> Finding:
     module = subject.thing.module
     assert module is not None, "it applies to modules"
     x = subject.drawn().requires_grad_()
-    with torch.enable_grad():
-        for parameter in module.parameters():
-            parameter.requires_grad_(True)
-        subject.output(subject.run(x, None)).square().sum().backward()
-    named = list(module.named_parameters())
-    # A bias of the keys adds the same to all scores of a query, which softmax does not see: its gradient is 0.
-    without = [
-        name for name, each in named if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
-    ]
+    without = without_gradient(module, lambda: subject.output(subject.run(x, None)))
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
     if x.grad is None or not bool(x.grad.abs().max() > 1e-9):
         return SAYS.bad("no_gradient_back", names="x")
-    matrices = sum(each.ndim > 1 for _, each in named)
+    matrices = sum(each.ndim > 1 for each in module.parameters())
     return SAYS.good("gradient_good", matrices=matrices)
 
 
@@ -243,7 +254,7 @@ PROPERTIES: tuple[Property[SequenceSubject], ...] = (
         "heads_padding",
         _rows_masked,
         _has_padding,
-        ("heads_run", "heads_repeat", "heads_equation", "heads_order", "heads_mask"),
+        ("heads_run", "heads_repeat", "heads_equation", "heads_order", "heads_mask", "heads_rows"),
     ),
     _property("heads_weights", _returned, _has_weights, ("heads_run", "heads_repeat", "heads_equation")),
     _property("heads_divide", _divides, _is_made, ()),

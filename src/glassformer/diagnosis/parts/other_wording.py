@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from glassformer.core.wording import Catalogue
 from glassformer.diagnosis.parts.attention_wording import WORDS as ATTENTION
+from glassformer.diagnosis.parts.attention_wording import WORDS as ATTENTION
 from glassformer.diagnosis.parts.attention_wording import for_each_meaning
 
 WORDS = Catalogue(
     {
+        **ATTENTION,
         **ATTENTION,
         **for_each_meaning("mask_right", "{rule}; {meaning}", "{rule}；{meaning}"),
         "mask_run.name": {
@@ -671,6 +673,42 @@ WORDS = Catalogue(
             "en": "PE(p + k) = M PE(p) to {residual}, over {n} positions",
             "zh": "PE(p + k) = M PE(p)，误差 {residual}，共 {n} 个位置",
         },
+        "position_unregistered": {
+            "en": "the table is a plain tensor of random numbers: no optimizer, no checkpoint and no .to() knows it",
+            "zh": "位置表是普通的随机张量：优化器、检查点和 .to() 都不知道它",
+        },
+        "position_unregistered.look": {
+            "en": "nn.Parameter(torch.randn(max_len, d_model))",
+            "zh": "nn.Parameter(torch.randn(max_len, d_model))",
+        },
+        "position_prefix.name": {
+            "en": "a place does not depend on how many follow",
+            "zh": "位置与后面有多少词元无关",
+        },
+        "position_prefix.why": {
+            "en": "a text of another length, or the same text one token later, would stand elsewhere",
+            "zh": "否则文本长度一变（例如生成时多了一个词元），所有位置都会改变",
+        },
+        "position_prefix.look": {
+            "en": "pe[:T] from the front; no flip, no slice from the end, nothing divided by T",
+            "zh": "从头取 pe[:T]；不翻转，不从末尾切片，不除以 T",
+        },
+        "position_of_length": {
+            "en": "the first places of a longer text differ by {off} from those of a shorter one",
+            "zh": "长文本开头的位置与短文本的位置相差 {off}",
+        },
+        "prefix_good": {"en": "a shorter text has the first ones of a longer one", "zh": "短文本的位置就是长文本的前几个位置"},
+        "position_exponent": {
+            "en": "the exponent is doubled: 2 i / D, where i counts in twos already",
+            "zh": "指数多乘了 2：i 已按 2 递增，却仍写成 2 i / D",
+        },
+        "position_learns.name": {"en": "the gradient passes", "zh": "梯度能通过"},
+        "position_learns.why": {
+            "en": "what stands in front of it, the embeddings, would never learn",
+            "zh": "否则它前面的词向量永远学不到东西",
+        },
+        "position_learns.look": {"en": "detach(), no_grad(), .data", "zh": "detach()、no_grad()、.data"},
+        "learns_good": {"en": "it reaches the input and all that is learned", "zh": "梯度到达输入和所有参数"},
         "shift_none": {
             "en": "no linear map takes PE(p) to PE(p + k): the best one misses by {residual}",
             "zh": "没有线性映射把 PE(p) 变为 PE(p + k)：最好的也差 {residual}",
@@ -799,6 +837,27 @@ WORDS = Catalogue(
             "en": "it has no argument for the warm-up",
             "zh": "没有预热参数",
         },
+        "schedule_only_rises": {
+            "en": "after {most} updates it still rises: that is no schedule",
+            "zh": "{most} 次更新之后仍在上升：这不是学习率调度",
+        },
+        "schedule_only_rises.look": {
+            "en": "what makes it fall; and whether this is a schedule at all: --as says otherwise",
+            "zh": "是什么让它下降；以及它是不是调度函数：可用 --as 改变",
+        },
+        "schedule_never_falls": {
+            "en": "after the warm-up it stays at {top}, though {claim} is among its arguments",
+            "zh": "预热之后一直停在 {top}，但它的参数里有 {claim}",
+        },
+        "schedule_never_falls.look": {
+            "en": "the other half of min(...): step ** -0.5; the branch behind the warm-up",
+            "zh": "min(...) 的另一半：step ** -0.5；预热之后的分支",
+        },
+        "schedule_no_pi": {
+            "en": "it falls as cos(share) does, from 1 to cos(1) = 0.54, and stops half way up",
+            "zh": "它按 cos(比例) 下降，只从 1 降到 cos(1) = 0.54，停在半途",
+        },
+        "schedule_no_pi.look": {"en": "cos(pi * share)", "zh": "cos(pi * 比例)"},
         "schedule_rises_again": {
             "en": "it rises again at update {step}",
             "zh": "第 {step} 次更新又上升了",

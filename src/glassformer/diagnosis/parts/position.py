@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -58,9 +59,17 @@ class PositionSubject:
         """Return (B, T, D) with positions added."""
         return self.call(x.transpose(0, 1)).transpose(0, 1) if self.expect == "time_first" else self.call(x)
 
-    def rotated(self, x: Tensor) -> Tensor:
-        """Return (B, H, T, E) turned."""
-        return self.call(x.transpose(1, 2)).transpose(1, 2) if self.heads_last else self.call(x)
+    def rotated(self, x: Tensor, *, as_key: bool = False) -> Tensor:
+        """Return (B, H, T, E) turned, as a query or, where both come back, as a key."""
+        call = self.call
+        if as_key and self.takes_both:
+            call = partial(self.call, which=1)
+        return call(x.transpose(1, 2)).transpose(1, 2) if self.heads_last else call(x)
+
+    @property
+    def takes_both(self) -> bool:
+        """Whether queries and keys go in, and come out, together."""
+        return self.kind == "rotary" and "which" in parameters_of(self.call)
 
 
 def open_position(thing: Thing) -> PositionSubject:
@@ -94,15 +103,23 @@ def _widths(thing: Thing) -> list[int]:
     module = thing.module
     tensors = [] if module is None else [*module.parameters(), *module.buffers()]
     sizes = [int(tensor.shape[-1]) for tensor in tensors if tensor.ndim >= 2]
+    sizes += [int(tensor.shape[-1]) for tensor in _plain_tensors(module) if tensor.ndim >= 2]
     sizes += [times * len(tensor) for times in (2, 1) for tensor in tensors if tensor.ndim == 1]
     sizes += [value for value in ({} if module is None else vars(module)).values() if type(value) is int and value > 1]
     return list(dict.fromkeys((*sizes, D_MODEL, D_HEAD)))
 
 
+def _plain_tensors(module: nn.Module | None) -> list[Tensor]:
+    """Tensors that a module holds and has not registered."""
+    held = () if module is None else vars(module).values()
+    return [each for each in held if isinstance(each, Tensor) and not isinstance(each, nn.Parameter)]
+
+
 def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Callable[[Any], Tensor]]]:
-    def run(*arguments: Any) -> Tensor:
-        with torch.no_grad():
-            return tensors_in(made(*arguments))[0]
+    def run(*arguments: Any, which: int = 0) -> Tensor:
+        wanted = any(isinstance(each, Tensor) and each.requires_grad for each in arguments)
+        with torch.set_grad_enabled(wanted):
+            return tensors_in(made(*arguments))[which]
 
     def rows(table: Tensor) -> Tensor:
         return (
@@ -121,13 +138,14 @@ def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Calla
     turn: list[tuple[Kind, Callable[[Any], Tensor]]] = [
         ("rotary", lambda x: run(x)),
         ("rotary", lambda x: run(x, torch.arange(x.shape[-2]))),
-        ("rotary", lambda x: run(x, x)),
+        ("rotary", lambda x, which=0: run(x, x, which=which)),
         ("rotary", lambda x: run(x, torch.arange(x.shape[-2])[None].expand(x.shape[0], -1))),
         ("rotary", lambda x: run(x, x.shape[-2])),
     ]
     added: list[tuple[Kind, Callable[[Any], Tensor]]] = [("added", lambda x: run(x))]
     if names and names[0] in ("q", "query", "xq"):
-        return [*turn, *added]
+        both = [turn[2], *turn] if len(names) > 1 and names[1] in ("k", "key", "xk") else turn
+        return [*both, *added]
     return [*table, *added, *turn] if not isinstance(made, nn.Module) else [*added, *turn, *table]
 
 
@@ -138,7 +156,7 @@ def _tried(subject: PositionSubject, *, told: bool) -> PositionSubject | None:
         return replace(subject, d_model=table.shape[-1]) if fits and table.shape[0] in (T, MAX_LEN) else None
     if subject.kind == "added":
         x = torch.randn(B, T, subject.d_model)
-        out = subject.call(x)
+        out = subject.call(x.clone())
         turned = difference(out.norm(dim=-1), x.norm(dim=-1)) < 1e-4
         silent = not bool(subject.call(torch.zeros_like(x)).any())  # what is added, is added to zeros too
         if told and out.shape == x.shape:
@@ -146,7 +164,7 @@ def _tried(subject: PositionSubject, *, told: bool) -> PositionSubject | None:
             silent = difference(over_time[:, :1].expand_as(x), over_time) < 1e-6
         return subject if out.shape == x.shape and not turned and not silent else None
     x = torch.randn(B, H, T, subject.d_model)
-    out = subject.call(x)
+    out = subject.call(x.clone())
     if out.shape != x.shape:
         return None
     same = torch.randn(subject.d_model).expand(
@@ -160,12 +178,51 @@ def _tried(subject: PositionSubject, *, told: bool) -> PositionSubject | None:
 
 def _runs(subject: PositionSubject) -> Finding:
     if subject.kind == "rotary":
+        x = torch.randn(B, H, T, subject.d_model)
+    elif subject.kind == "added":
+        x = torch.randn(B, T, subject.d_model)
+    if subject.kind != "table":
+        given = x.clone()
+        one, other = subject.call(x).clone(), subject.call(given.clone())
+        if not torch.equal(x, given):
+            return SAYS.bad("input_changed")
+        if difference(one, other):
+            return SAYS.bad("dropout_on", change=f"{difference(one, other):.2g}")
+    if subject.kind == "rotary":
         order = "(B, T, H, E)" if subject.heads_last else "(B, H, T, E)"
         return SAYS.good("rotary_runs", order=order)
     table = subject.table()
     if tuple(table.shape) != (T, subject.d_model):
         return SAYS.bad("position_shape", got=tuple(table.shape), wanted=(T, subject.d_model))
     return SAYS.good("position_runs", shape=tuple(table.shape), kind=subject.kind)
+
+
+def _prefix(subject: PositionSubject) -> Finding:
+    """A place does not depend on how many come behind it."""
+    if subject.kind == "rotary":
+        x = torch.randn(B, H, T, subject.d_model)
+        whole, part = subject.rotated(x)[:, :, : T // 2], subject.rotated(x[:, :, : T // 2].clone())
+    else:
+        whole, part = subject.table(T)[: T // 2], subject.table(T // 2)
+    off = difference(whole, part)
+    return SAYS.bad("position_of_length", off=f"{off:.2g}") if off > 1e-5 else SAYS.good("prefix_good")
+
+
+def _learns(subject: PositionSubject) -> Finding:
+    """The input gets its gradient, and so does what is learned; a table that is neither learned nor computed is none."""
+    x = torch.randn(B, T, subject.d_model) if subject.kind == "added" else torch.randn(B, H, T, subject.d_model)
+    x.requires_grad_()
+    module = subject.thing.module
+    with torch.enable_grad():
+        out = subject.call(x)
+        if out.requires_grad:
+            (out * torch.randn(out.shape)).sum().backward()
+    if x.grad is None or not bool(x.grad.abs().max() > 1e-9):
+        return SAYS.bad("no_gradient_back", names="x")
+    without = [name for name, each in ([] if module is None else module.named_parameters()) if each.grad is None]
+    if without:
+        return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
+    return SAYS.good("learns_good")
 
 
 def _distinct(subject: PositionSubject) -> Finding:
@@ -270,7 +327,8 @@ def _shift(subject: PositionSubject) -> Finding:
         linear = torch.linalg.lstsq(before, after, driver="gelsd").solution
         worst = max(worst, float((before @ linear - after).abs().max()))
     if worst > 1e-3:
-        return SAYS.bad("shift_none", residual=f"{worst:.2g}")
+        held = any(table.shape[-1] == each.shape[-1] for each in _plain_tensors(subject.thing.module) if each.ndim > 1)
+        return SAYS.bad("position_unregistered") if held else SAYS.bad("shift_none", residual=f"{worst:.2g}")
     return SAYS.good("shift_good", residual=f"{worst:.1e}", n=length)
 
 
@@ -286,14 +344,14 @@ def _paper(subject: PositionSubject) -> Finding:
 
 def _norms(subject: PositionSubject) -> Finding:
     x = torch.randn(B, H, T, subject.d_model)
-    off = difference(subject.rotated(x).norm(dim=-1), x.norm(dim=-1))
+    off = max(difference(subject.rotated(x, as_key=key).norm(dim=-1), x.norm(dim=-1)) for key in (False, True))
     return SAYS.bad("rotary_norm", off=f"{off:.2g}") if off > 1e-4 else SAYS.good("norms_good", off=f"{off:.1e}")
 
 
 def _relative(subject: PositionSubject) -> Finding:
     """The same query and the same key everywhere: their products are equal along each diagonal."""
     q, k = (torch.randn(subject.d_model).expand(1, 1, T, subject.d_model).clone() for _ in range(2))
-    scores = (subject.rotated(q) @ subject.rotated(k).transpose(-1, -2))[0, 0]
+    scores = (subject.rotated(q) @ subject.rotated(k, as_key=True).transpose(-1, -2))[0, 0]
     off = max(float((scores[1:, 1:] - scores[:-1, :-1]).abs().max()), 0.0)
     if off > 1e-3:
         return SAYS.bad("rotary_absolute", off=f"{off:.2g}")
@@ -327,6 +385,12 @@ def _near(subject: PositionSubject) -> Finding:
     near = float((table[1:] * table[:-1]).sum(-1).mean() / square.mean())
     if near < NEAR:
         return SAYS.bad("position_far", near=f"{near:.2f}")
+    steps = torch.arange(len(table))[None]
+    if any(
+        difference(table, sinusoid(steps, subject.d_model, layout=layout, theta=10000.0**2)[0].double()) < 1e-4
+        for layout in ("interleaved", "halves")
+    ):
+        return SAYS.bad("position_exponent")
     if int(torch.linalg.matrix_rank(table, rtol=1e-5)) <= 2:
         return SAYS.bad("position_one_wave")
     return SAYS.good("near_good", near=f"{near:.2f}")
@@ -382,6 +446,7 @@ PROPERTIES: tuple[Property[PositionSubject], ...] = (
     Property("position_over_time", WORDS, _over_time, _is("added"), ("position_run",)),
     Property("position_adds", WORDS, _adds, _is("added"), ("position_run", "position_over_time")),
     Property("position_distinct", WORDS, _distinct, _is("table", "added"), ("position_run", "position_over_time")),
+    Property("position_prefix", WORDS, _prefix, after=("position_run", "position_over_time")),
     Property("rotary_norms", WORDS, _norms, _is("rotary"), ("position_run",)),
     Property("rotary_relative", WORDS, _relative, _is("rotary"), ("position_run", "rotary_norms")),
     Property("rotary_pairs", WORDS, _pairs, _is("rotary"), ("position_run", "rotary_norms", "rotary_relative")),
@@ -401,6 +466,7 @@ PROPERTIES: tuple[Property[PositionSubject], ...] = (
         _is_claimed,
         ("position_run", "position_over_time", "position_adds", "position_begins", "position_shift"),
     ),
+    Property("position_learns", WORDS, _learns, _is("added", "rotary"), ("position_run",)),
     Property("position_dtype", WORDS, _dtype, _is("added", "rotary"), ("position_run",)),
 )
 """What positions are examined for."""

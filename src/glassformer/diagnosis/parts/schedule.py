@@ -208,6 +208,8 @@ def _falls(subject: ScheduleSubject) -> Finding:
     if bad is not None:
         return SAYS.bad("schedule_negative", step=bad, rate=f"{rates[bad - 1]:.3g}")
     peak = _peak(rates)
+    if peak == len(rates):
+        return SAYS.bad("schedule_only_rises", most=peak)
     after = rates[peak - 1 :]
     rise = next((step for step, (a, b) in enumerate(pairwise(after), peak) if b > a * (1 + 1e-9)), None)
     if rise is not None:
@@ -215,7 +217,15 @@ def _falls(subject: ScheduleSubject) -> Finding:
     jump = max((abs(a - b) for a, b in pairwise(after)), default=0.0)
     if jump > 0.2 * after[0] and peak > 10:
         return SAYS.bad("schedule_jumps", jump=f"{jump / after[0]:.0%}")
+    first, second = after[0] - after[1], after[1] - after[min(2, len(after) - 1)]
+    if peak > 10 and first > 5e-3 * after[0] and first > 5 * second > 0:
+        return SAYS.bad("schedule_jumps", jump=f"{first / after[0]:.1%}")
     shape = _shape(after, peak)
+    claim = next((role for role in ("max_steps", "d_model") if role in (subject.sizes or {})), None)
+    if shape == "constant" and claim is not None and subject.expect != "constant":
+        return SAYS.bad("schedule_never_falls", top=f"{after[0]:.3g}", claim=claim)
+    if shape == "no_pi":
+        return SAYS.bad("schedule_no_pi")
     if subject.expect not in (None, "paper", shape):
         return SAYS.bad("schedule_other_shape", shape=shape, expected=subject.expect)
     if shape == "other":
@@ -234,6 +244,12 @@ def _shape(after: Sequence[float], peak: int) -> str:
         return "inverse_sqrt"
     end = next((i for i in range(1, n) if abs(after[i] - after[-1]) <= 1e-9 * top), n - 1)
     low = after[-1]
+    for begin in (0, 1):  # the top may be there twice
+        n = max(end - begin, 1)
+        share = (top - after[end]) / (1 - math.cos(1))
+        turned = [top - share * (1 - math.cos(max(0, i - begin) / n)) for i in range(end)]
+        if end > 20 and all(abs(a - b) < 1e-4 * top for a, b in zip(turned, after, strict=False)):
+            return "no_pi"
     for shape in ("cosine", "linear"):
         for last in (end, end + 1):
             left = [(1 + math.cos(math.pi * i / last)) / 2 if shape == "cosine" else 1 - i / last for i in range(end)]

@@ -101,8 +101,11 @@ class SequenceSubject:
             memory: *Shape:* (B, S, D).
             masks: Arguments, ready made.
         """
-        x_, m_ = self._turned(x), None if memory is None else self._turned(memory)
-        given = {"x": x_, "m": x_ if m_ is None else m_}
+        given = {"x": x, "m": x if memory is None else memory}
+        return self.call(*(given[each] for each in self.inputs.split()), **masks)
+
+    def call(self, *given: Tensor, **masks: Tensor) -> Any:
+        """Return what the module returns for its first arguments, each (B, T, D), and masks ready made."""
         options: dict[str, Any] = dict(masks)
         known = parameters_of(self.thing.instance)
         if "average_attn_weights" in known:
@@ -112,7 +115,7 @@ class SequenceSubject:
         for name in required_of(self.thing.instance)[len(self.inputs.split()) :]:
             if name not in options:
                 options[name] = None  # a mask that it insists on
-        return self.thing.instance(*(given[each] for each in self.inputs.split()), **options)
+        return self.thing.instance(*map(self._turned, given), **options)
 
     def __call__(
         self,
