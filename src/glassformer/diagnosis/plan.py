@@ -215,9 +215,12 @@ def usable_length(model: nn.Module, caller: Caller) -> tuple[int, int]:
                     out = caller.outputs(model, ones(model, caller, length, gap))
                 if out.ndim >= 2 and out.shape[1] == length:
                     return length, gap
+                what = f"the output has shape {tuple(out.shape)} for {ROWS} rows of {length} tokens"
+                if length not in out.shape and ROWS in out.shape[:1]:
+                    what += ": one row for a text, as a classifier gives it"
                 problem: Exception = ConfigError(
-                    f"the output has shape {tuple(out.shape)} for {ROWS} rows of {length} tokens; a whole model is "
-                    "examined by what it says of every token. Return that, or write down how to get it: --template"
+                    f"{what}; a whole model is examined by what it says of every token. Name the stack inside that "
+                    "does, or write down how to get its states: --template FILE"
                 )
             except Exception as error:  # of the subject's own code
                 problem = error

@@ -185,7 +185,7 @@ SEEN = {
     "layers.idle": ("leaving the layer out changes nothing", "去掉该层没有任何变化"),
     "position_wise.unseen": ("no feed-forward network or norm was found", "没有找到前馈网络或归一化"),
     "position_wise.seen": (
-        "{count} feed-forward networks, {norms} norms and the like",
+        "feed-forward networks: {count}; norms and the like: {norms}",
         "{count} 个前馈网络，{norms} 个归一化等",
     ),
     "position_wise.positions": ("one position changes the others", "一个位置会改变其他位置"),
@@ -208,7 +208,7 @@ SEEN = {
     "norm.unstated": ("nothing says where the norms are to be; found: {found}", "没有声明归一化的位置；测得：{found}"),
     "norm.other": ("said to be {wanted}, found {found}", "声明为 {wanted}，测得 {found}"),
     "norm.seen": ("{found}", "{found}"),
-    "gradient.seen": ("{count} parameters", "{count} 个参数"),
+    "gradient.seen": ("{count} in all", "共 {count} 个"),
     "gradient.dead": ("no gradient reaches {names} ({count:,} numbers)", "没有梯度到达 {names}（{count:,} 个数）"),
     "gradient.none": ("no gradient reaches any parameter", "没有梯度到达任何参数"),
     "gradient.unregistered": ("modules in a plain list: {names}", "普通列表中的模块：{names}"),

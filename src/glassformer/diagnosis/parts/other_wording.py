@@ -446,6 +446,10 @@ WORDS = Catalogue(
             "en": "sum / n ** alpha, with the same n everywhere",
             "zh": "sum / n ** alpha，n 处处一致",
         },
+        "guessed": {
+            "en": "taken for {kind} by what it does; --as says otherwise",
+            "zh": "按其行为当作 {kind} 检查；可用 --as 改变",
+        },
         "kind.attention": {
             "en": "an attention function",
             "zh": "注意力函数",

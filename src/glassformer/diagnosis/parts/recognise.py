@@ -68,8 +68,8 @@ def kind_named(name: str) -> PartKind:
     return KINDS[name]
 
 
-def recognised(thing: Thing) -> PartKind | None:
-    """Return what kind of part something is; None if nothing tells.
+def told_by_names(thing: Thing) -> PartKind | None:
+    """Return what kind of part something is by the names of its arguments; None if they do not tell.
 
     Args:
         thing: What the user named.
@@ -81,12 +81,8 @@ def recognised(thing: Thing) -> PartKind | None:
         forward = getattr(thing.value, "forward", None)
         names = [name.lower() for name in parameters_of(forward)][1:] if forward is not None else names
         required = names
-    by_names = _by_names(thing, names, required)
-    if by_names is not None:
-        return KINDS[by_names]
-    if thing.instance is None or not callable(thing.instance):
-        return None
-    return _by_trying(thing)
+    found = _by_names(thing, names, required)
+    return None if found is None else KINDS[found]
 
 
 def _by_names(thing: Thing, names: list[str], required: list[str]) -> str | None:
@@ -114,7 +110,14 @@ def _by_names(thing: Thing, names: list[str], required: list[str]) -> str | None
     return None
 
 
-def _by_trying(thing: Thing) -> PartKind | None:
+def told_by_trying(thing: Thing) -> PartKind | None:
+    """Return what kind of part something seems to be by what it does; None if nothing tells.
+
+    Args:
+        thing: What the user named.
+    """
+    if thing.instance is None or not callable(thing.instance):
+        return None
     if not isinstance(thing.instance, nn.Module):
         return _function(thing)
     if _adds(thing):
