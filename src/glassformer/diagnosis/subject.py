@@ -57,7 +57,7 @@ class Caller:
         takes_keep: Whether it can be told where padding is.
         takes_source_keep: Whether it can be told where padding of the source is.
         loss: Returns the mean loss per label; None = it computes none.
-        scored: Returns the loss and the scores that it was computed from, in one call; None = they do not come together.
+        scored: Returns the loss and the scores that it was computed from, in one call; None = it returns no such pair.
         shifts: By how many positions it may move the labels before it compares them; empty = unknown.
         cached: Returns the outputs of new tokens and what to hand in next time, given that of before (None at first);
             None = it has no cache.

@@ -6,7 +6,6 @@ Build from one seed to compare a bug with its twin: `torch.manual_seed(0); recor
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -85,6 +84,7 @@ class Planted:
     twin: the name of the healthy record it was made from.
     shows: where it differs from its twin: in the output with equal weights, only after a training step, only in the
         weights it starts with, or by raising.
+    half: "tune" if the examiner was made with it at hand, "held_out" if nobody who made it had seen it.
     where: the submodule at fault, if it is one layer and not all.
     """
 
@@ -377,17 +377,7 @@ def _planted() -> list[Planted]:
     plant(kind, code.InverseSquareRoot, code.PeakTooLate, "schedule")
     plant(kind, code.InverseSquareRoot, code.SquareRootWithoutWarmup, "schedule")
 
-    return _in_halves(drafts)
-
-
-def _in_halves(drafts: list[dict[str, Any]]) -> list[Planted]:
-    """Half of every kind to tune on, the other half held out, by lot with a fixed seed."""
-    tune = set()
-    for kind in KINDS:
-        names = sorted(draft["name"] for draft in drafts if draft["kind"] == kind)
-        random.Random(f"planted {kind}").shuffle(names)
-        tune.update(names[: (len(names) + 1) // 2])
-    return [Planted(**draft, half="tune" if draft["name"] in tune else "held_out") for draft in drafts]
+    return [Planted(**draft, half="tune") for draft in drafts]
 
 
 HEALTHY: list[Healthy] = _healthy()

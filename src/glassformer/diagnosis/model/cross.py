@@ -64,8 +64,8 @@ def _hidden(subject: ModelSubject, one: Given) -> Finding | None:
             continue
         seen = (call.weights != 0).reshape(-1, subject.length, subject.source_length).any(0)
         if not bool(seen.all()):
-            query, key = (~seen).nonzero()[0].tolist()
-            return failed("cross_attention.hidden", fault="cross_attention.hidden", query=query, key=key)
+            query, at = (~seen).nonzero()[0].tolist()
+            return failed("cross_attention.hidden", fault="cross_attention.hidden", query=query, at=at)
     return None
 
 

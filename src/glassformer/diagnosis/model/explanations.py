@@ -567,8 +567,14 @@ FAULTS = {
         ("give cross_entropy the raw logits", "把原始 logits 交给 cross_entropy"),
     ),
     "causality.one_sided": (
-        ("An encoder that cannot look ahead reads every word without what follows it.", "编码器看不到后文，每个词都缺了后面的信息。"),
-        ("a triangle in an encoder; if it is to write, say --as decoder", "编码器里的三角掩码；若它用于生成，请用 --as decoder"),
+        (
+            "An encoder that cannot look ahead reads every word without what follows it.",
+            "编码器看不到后文，每个词都缺了后面的信息。",
+        ),
+        (
+            "a triangle in an encoder; if it is to write, say --as decoder",
+            "编码器里的三角掩码；若它用于生成，请用 --as decoder",
+        ),
     ),
     "causality.training": (
         (
@@ -589,7 +595,10 @@ FAULTS = {
             "A translation may need any word of the source at any time; a triangle has no meaning between two texts.",
             "翻译随时可能需要源文的任何一个词；两段文本之间的三角掩码没有意义。",
         ),
-        ("the mask of the second attention: the source's padding, no triangle", "第二个注意力的掩码：只含源文的填充，没有三角"),
+        (
+            "the mask of the second attention: the source's padding, no triangle",
+            "第二个注意力的掩码：只含源文的填充，没有三角",
+        ),
     ),
     "cross_attention.one_sided": (
         ("The encoder reads each word without what follows it.", "编码器读每个词时都看不到后文。"),

@@ -14,7 +14,13 @@ from glassformer.diagnosis.model.attention import mixed_before
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.stream import doubled, dropped, without_matrices
-from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, norm_place_said, norms_among
+from glassformer.diagnosis.structure import (
+    blocks_among,
+    chains_among,
+    feed_forwards_among,
+    norm_place_said,
+    norms_among,
+)
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
 from glassformer.models.transformer import Transformer
@@ -64,7 +70,10 @@ def position_wise(subject: ModelSubject) -> Finding:
                 known = "norm" if fault == "positions" and call in norms else fault
                 return failed(f"position_wise.{fault}", where=call.name, fault=f"position_wise.{known}")
     reached = mixed_before(subject)
-    if reached in (subject.length, subject.source_length):  # and not only its neighbours, as a convolution of words does
+    if reached in (
+        subject.length,
+        subject.source_length,
+    ):  # and not only its neighbours, as a convolution of words does
         return failed("position_wise.before", fault="position_wise.before")
     if not forwards and not norms:
         return skipped("position_wise.unseen")

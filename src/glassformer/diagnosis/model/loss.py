@@ -99,6 +99,9 @@ def _compared(subject: ModelSubject) -> Finding | int | None:
     base = _gradient(subject, given, labels)
     if base is None:
         return None
+    loss, logits = _loss(subject, given, labels), subject.run(given)
+    if abs(loss - _mean(logits.double().softmax(-1), labels)) <= CLOSE * abs(loss):
+        return failed("label_shift.softmaxed", fault="label_shift.softmaxed")
     places = [(row, at) for row in (0, rows - 1) for at in range(2, length - 2)]
     moved: dict[tuple[int, int], list[list[int]]] = {}
     for row, at in places:
@@ -108,8 +111,8 @@ def _compared(subject: ModelSubject) -> Finding | int | None:
         assert changed is not None, "it was one before"
         gap = (changed - base).abs().amax(-1)
         moved[row, at] = (gap > 0.05 * gap.max().clamp(min=1e-6 * float(base.abs().max()))).nonzero().tolist()
-    loss, logits = _loss(subject, given, labels), subject.run(given)
-    if not any(moved.values()):
+    elsewhere = _gradient(subject, given, (labels + 1) % classes)
+    if not any(moved.values()) and elsewhere is not None and torch.equal(elsewhere, base):
         own = given.inputs.shape == labels.shape and not given.inputs.is_floating_point()
         copies = own and abs(loss - _mean(logits.double(), given.inputs)) <= CLOSE * abs(loss)
         fault = "label_shift.never" if copies else "label_shift.unread"
@@ -123,9 +126,6 @@ def _compared(subject: ModelSubject) -> Finding | int | None:
         return failed("label_shift.scrambled", fault="label_shift.scrambled", label=(row, at), score=tuple(found[0]))
     if bool((base > 0).any()) is False:
         return failed("label_shift.raw", fault="label_shift.raw")
-    probabilities = logits.double().softmax(-1)
-    if abs(loss - _mean(probabilities, labels)) <= CLOSE * abs(loss):
-        return failed("label_shift.softmaxed", fault="label_shift.softmaxed")
     return next(iter(shifts))[1]
 
 

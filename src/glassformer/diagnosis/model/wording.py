@@ -137,8 +137,8 @@ SEEN = {
     ),
     "cross_attention.seen": ("the source is read, its padding is not", "读到了源文，没有读到填充"),
     "cross_attention.hidden": (
-        "token {query} of the target cannot see token {key} of the source",
-        "目标的第 {query} 个词元看不到源文的第 {key} 个词元",
+        "token {query} of the target cannot see token {at} of the source",
+        "目标的第 {query} 个词元看不到源文的第 {at} 个词元",
     ),
     "cross_attention.one_sided": (
         "a state of the encoder does not depend on what stands behind it",

@@ -249,7 +249,10 @@ def _padding(subject: SequenceSubject) -> Finding:
     real[0, slice(0, 2) if left else slice(-2, None)] = False
     memory, x = _memory(subject), subject.drawn()
     visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T) if causal else None
-    run = lambda given: subject(given, memory, visible=visible, real=real)  # noqa: E731
+
+    def run(given: Tensor) -> Tensor:
+        return subject(given, memory, visible=visible, real=real)
+
     wrong = 0 if left else padding_badness(run, subject.drawn(), real)
     out, changed = run(x), run(torch.where(real[..., None], x, torch.randn_like(x)))
     if wrong or difference(out[real], changed[real]) > MOVED:
@@ -442,7 +445,9 @@ DECODER: tuple[Property[SequenceSubject], ...] = (
     _property("layer_attention", _attention, after=("layer_residual",)),
     _property("layer_feed_forward", _feed_forward_local, _has_inner),
     _property("layer_rows", _rows, after=("layer_attention", "layer_cross")),
-    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal", "layer_cross", "layer_rows")),
+    _property(
+        "layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal", "layer_cross", "layer_rows")
+    ),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention", "layer_cross")),
 )
 """What a layer of a decoder is examined for."""

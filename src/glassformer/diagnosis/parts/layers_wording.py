@@ -56,7 +56,7 @@ WORDS = Catalogue(
             "zh": "子层自己加了一次输入，外层又加了一次",
         },
         "residual_dropped": {
-            "en": "what an attention found is not in the stream: without what the later sublayers add, nothing of it is left",
+            "en": "what an attention found is not in the stream: without what later sublayers add, it is gone",
             "zh": "注意力的结果没有进入残差流：去掉后面子层加上的内容，它就完全消失了",
         },
         "residual_dropped.look": {

@@ -113,7 +113,7 @@ def _equation(subject: SequenceSubject) -> Finding:
 
 
 def _ignored(subject: SequenceSubject) -> str | None:
-    """The name of the query, key or value that changes nothing; None where each counts, or there is but one argument."""
+    """The name of the query, key or value that changes nothing; None where each counts, or there is only one."""
     names = positional_of(subject.thing.instance)[:3]
     if subject.inputs not in ("x x x", "x m m"):
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from glassformer.core.wording import Catalogue
 from glassformer.diagnosis.parts.attention_wording import WORDS as ATTENTION
-from glassformer.diagnosis.parts.attention_wording import WORDS as ATTENTION
 from glassformer.diagnosis.parts.attention_wording import for_each_meaning
 
 WORDS = Catalogue(
@@ -701,7 +700,10 @@ WORDS = Catalogue(
             "en": "the first places of a longer text differ by {off} from those of a shorter one",
             "zh": "长文本开头的位置与短文本的位置相差 {off}",
         },
-        "prefix_good": {"en": "a shorter text has the first ones of a longer one", "zh": "短文本的位置就是长文本的前几个位置"},
+        "prefix_good": {
+            "en": "a shorter text has the first ones of a longer one",
+            "zh": "短文本的位置就是长文本的前几个位置",
+        },
         "position_exponent": {
             "en": "the exponent is doubled: 2 i / D, where i counts in twos already",
             "zh": "指数多乘了 2：i 已按 2 递增，却仍写成 2 i / D",

@@ -39,7 +39,7 @@ class PositionSubject:
 
     thing: Thing
     kind: Kind
-    call: Callable[[Any], Tensor]
+    call: Callable[..., Tensor]
     d_model: int = D_MODEL
     heads_last: bool = False
     expect: str | None = None
@@ -61,9 +61,7 @@ class PositionSubject:
 
     def rotated(self, x: Tensor, *, as_key: bool = False) -> Tensor:
         """Return (B, H, T, E) turned, as a query or, where both come back, as a key."""
-        call = self.call
-        if as_key and self.takes_both:
-            call = partial(self.call, which=1)
+        call = partial(self.call, which=1) if as_key and self.takes_both else self.call
         return call(x.transpose(1, 2)).transpose(1, 2) if self.heads_last else call(x)
 
     @property
@@ -115,7 +113,7 @@ def _plain_tensors(module: nn.Module | None) -> list[Tensor]:
     return [each for each in held if isinstance(each, Tensor) and not isinstance(each, nn.Parameter)]
 
 
-def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Callable[[Any], Tensor]]]:
+def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Callable[..., Tensor]]]:
     def run(*arguments: Any, which: int = 0) -> Tensor:
         wanted = any(isinstance(each, Tensor) and each.requires_grad for each in arguments)
         with torch.set_grad_enabled(wanted):
@@ -128,24 +126,29 @@ def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Calla
             else (table.squeeze(1) if table.ndim == 3 and table.shape[1] == 1 else table)
         )
 
-    table: list[tuple[Kind, Callable[[Any], Tensor]]] = [
+    table: list[tuple[Kind, Callable[..., Tensor]]] = [
         ("table", lambda n: rows(run(n, width))),
         ("table", lambda n: rows(run(n))),
         ("table", lambda n: rows(run(torch.arange(n), width))),
         ("table", lambda n: rows(run(torch.arange(n)))),
         ("table", lambda n: rows(run(torch.zeros(1, n, dtype=torch.long)))),
     ]
-    turn: list[tuple[Kind, Callable[[Any], Tensor]]] = [
+
+    def both(x: Tensor, which: int = 0) -> Tensor:
+        return run(x, x, which=which)
+
+    turn: list[tuple[Kind, Callable[..., Tensor]]] = [
         ("rotary", lambda x: run(x)),
         ("rotary", lambda x: run(x, torch.arange(x.shape[-2]))),
-        ("rotary", lambda x, which=0: run(x, x, which=which)),
+        ("rotary", both),
         ("rotary", lambda x: run(x, torch.arange(x.shape[-2])[None].expand(x.shape[0], -1))),
         ("rotary", lambda x: run(x, x.shape[-2])),
     ]
-    added: list[tuple[Kind, Callable[[Any], Tensor]]] = [("added", lambda x: run(x))]
+    added: list[tuple[Kind, Callable[..., Tensor]]] = [("added", lambda x: run(x))]
     if names and names[0] in ("q", "query", "xq"):
-        both = [turn[2], *turn] if len(names) > 1 and names[1] in ("k", "key", "xk") else turn
-        return [*both, *added]
+        return (
+            [("rotary", both), *turn, *added] if len(names) > 1 and names[1] in ("k", "key", "xk") else [*turn, *added]
+        )
     return [*table, *added, *turn] if not isinstance(made, nn.Module) else [*added, *turn, *table]
 
 
@@ -209,7 +212,7 @@ def _prefix(subject: PositionSubject) -> Finding:
 
 
 def _learns(subject: PositionSubject) -> Finding:
-    """The input gets its gradient, and so does what is learned; a table that is neither learned nor computed is none."""
+    """The input gets its gradient, and so does what is learned."""
     x = torch.randn(B, T, subject.d_model) if subject.kind == "added" else torch.randn(B, H, T, subject.d_model)
     x.requires_grad_()
     module = subject.thing.module
