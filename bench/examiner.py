@@ -47,6 +47,7 @@ MEANS: dict[str, tuple[str, ...]] = {
     "dropout": ("determinism",),
     "cross_attention.one_sided": ("mask", "causality", "cross_attention"),
     "cross_attention.hidden": ("cross_attention", "mask"),
+    "position.unregistered": ("gradient", "position"),
     "position_wise.before": ("norm", "position_wise"),
     # Attention by itself, and inside what has one.
     "attention_runs": ("shapes",),

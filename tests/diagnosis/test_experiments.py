@@ -57,7 +57,32 @@ class MeanOfHeads(CausalAttention):
 
 class OverTime(GPTBlock):
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(F.layer_norm(x, x.shape[1:]))
+        x = x + self.attn(F.layer_norm(x, x.shape[1:]))
+        return x + self.mlp(self.ln_2(x))
+
+
+class HalfPlaces(GPT):
+    def embed(self, idx: Tensor) -> Tensor:
+        return self.wte(idx) + self.wpe(torch.arange(idx.shape[1]) // 2)
+
+
+class PlainPlaces(GPT):
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = torch.randn(64, D)
+
+    def embed(self, idx: Tensor) -> Tensor:
+        return self.wte(idx) + self.places[: idx.shape[1]]
+
+
+class WrongWaves(GPT):
+    def __init__(self) -> None:
+        super().__init__()
+        angles = torch.arange(64)[:, None] / 10000.0 ** (torch.arange(D) / D)
+        self.register_buffer("places", torch.stack([angles[:, ::2].sin(), angles[:, 1::2].cos()], -1).flatten(1))
+
+    def embed(self, idx: Tensor) -> Tensor:
+        return self.wte(idx) + self.places[: idx.shape[1]]
 
 
 class ValuesTurned(RotaryAttention):
@@ -129,6 +154,9 @@ FAULTS: dict[str, tuple[str, Callable[[], nn.Module]]] = {
     "residual.dropped": ("residual", lambda: GPT(FromTheStart)),
     "heads.copied": ("heads", lambda: GPT(attention=MeanOfHeads)),
     "position_wise.before": ("position_wise", lambda: GPT(OverTime)),
+    "position.same": ("position", HalfPlaces),
+    "position.unregistered": ("position", PlainPlaces),
+    "shift_none": ("position", WrongWaves),
     "position.values": ("position", lambda: CachedGPT(ValuesTurned)),
     "position.absolute": ("position", lambda: CachedGPT(KeysUnturned)),
     "cache.chunk": ("cache", lambda: CachedGPT(OpenChunk)),

@@ -621,6 +621,14 @@ FAULTS = {
             "F.layer_norm(x, x.shape[1:])、沿 dim=1 的均值：归一化只应沿最后一维",
         ),
     ),
+    "position.same": (
+        ("Two places cannot be told apart: their words could change places.", "有两个位置无法区分：上面的词可以互换。"),
+        ("// , %, clamp or integers where the index is made", "生成下标时的 //、%、clamp 或整数运算"),
+    ),
+    "position.unregistered": (
+        ("No optimizer, no checkpoint and no .to() knows it.", "优化器、检查点和 .to() 都不知道它。"),
+        ("nn.Parameter(torch.randn(max_len, d_model))", "nn.Parameter(torch.randn(max_len, d_model))"),
+    ),
     "position.values": (
         (
             "Rotation is for queries and keys, whose product keeps the distance; values keep the place itself.",

@@ -12,7 +12,9 @@ from glassformer.diagnosis.flow import Passed, Places, record
 from glassformer.diagnosis.influence import hidden_future, leak, leaking, with_other, with_other_source
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.model.modes import in_training, same_in_training
-from glassformer.diagnosis.model.rotation import turned_wrong
+from glassformer.diagnosis.model.rotation import BEGIN, turned_wrong
+from glassformer.diagnosis.parts.position import wrong_waves
+from glassformer.diagnosis.parts.recording import recorded
 from glassformer.diagnosis.probe import Attended, attentions
 from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
 from glassformer.diagnosis.verdict import Finding, Said
@@ -104,7 +106,7 @@ def position(subject: ModelSubject) -> Finding:
     gap = subject.differs(out[:1].expand_as(out), out)
     if gap > subject.tolerance:
         return failed("position.rows", fault="position.rows", gap=gap)
-    wrong = _twice(subject) or turned_wrong(subject)
+    wrong = _table(subject) or turned_wrong(subject) or _equal_places(subject)
     if wrong is not None:
         return wrong
     if subject.kind == "encoder":
@@ -125,6 +127,26 @@ def _elsewhere(subject: ModelSubject, given: Given) -> Given:
 def _dealt(length: int) -> Tensor:
     """Every other position, then the rest: backwards would keep all distances, and some positions are nothing else."""
     return torch.cat([torch.arange(0, length, 2), torch.arange(1, length, 2)])
+
+
+def _equal_places(subject: ModelSubject) -> Finding | None:
+    """In a text of one id, tokens differ by their positions: by all of them, or where positions are not added, by none.
+
+    The first ones may lack the neighbours that the others have.
+    """
+    given = subject.draw(1)
+    trial = Given(given.inputs[:, :1].expand_as(given.inputs).clone(), source=given.source)
+    products = recorded(lambda: subject.run(trial), [subject.model]).products
+    first = next((made.x for made in products if made.x.shape.count(subject.length) == 1), None)
+    if first is None:
+        return None
+    rows = first.double().movedim(first.shape.index(subject.length), 0).flatten(1)[BEGIN:]
+    apart = torch.cdist(rows, rows) > 1e-9 * float(rows.norm(dim=-1).max())
+    same = ~apart & ~torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+    if bool(apart.any()) and bool(same.any()):
+        one, other = (int(each) + BEGIN for each in same.nonzero()[0])
+        return failed("position.same", fault="position.same", one=one, other=other)
+    return None
 
 
 def _encoder_order(subject: ModelSubject) -> Finding:
@@ -155,7 +177,7 @@ def _decoder_order(subject: ModelSubject, given: Given) -> Finding:
     return passed("position.first", where=mixing.name)
 
 
-def _twice(subject: ModelSubject) -> Finding | None:
+def _table(subject: ModelSubject) -> Finding | None:
     """Positions of a table, by the share with which they are in what the first layer reads."""
     given = subject.draw()
     calls = record(subject.model, lambda: subject.run(given))
@@ -165,6 +187,7 @@ def _twice(subject: ModelSubject) -> Finding | None:
     e = words.result  # (B, T, D)
     tables = [each for each in _tables(subject.model, e.shape[-1]) if each.shape[0] >= subject.length]
     pointers = {parameter.data_ptr() for parameter in words.module.parameters()}
+    learned = {parameter.data_ptr() for parameter in subject.model.parameters()}
     tables = [each for each in tables if each.data_ptr() not in pointers]
     read = [call.first for call in calls[:EARLY] if call.first is not None and call.first.shape == e.shape]
     for x, table in product(read, tables):
@@ -176,6 +199,12 @@ def _twice(subject: ModelSubject) -> Finding | None:
         times = float(share[1])
         if times > 1.5 and abs(times - round(times)) < 1e-3:
             return failed("position.twice", fault="position.twice", times=round(times))
+        if abs(times) > 1e-3 and table.data_ptr() not in learned:
+            wrong = wrong_waves(table)
+            plain = table.data_ptr() not in {each.data_ptr() for each in subject.model.buffers()}
+            if wrong is not None and plain:
+                return failed("position.unregistered", fault="position.unregistered")
+            return wrong if float(table.abs().max()) <= 1.0 else None
     return None
 
 
@@ -185,6 +214,7 @@ def _is(call: Passed, inputs: Tensor) -> bool:
 
 def _tables(model: nn.Module, width: int) -> list[Tensor]:
     """The tensors that could be a table of positions. *Shape:* (L, D)."""
-    found = [*model.parameters(), *model.buffers()]
+    plain = [each for part in model.modules() for each in vars(part).values() if isinstance(each, Tensor)]
+    found = [*model.parameters(), *model.buffers(), *plain]
     flat = [each.detach().squeeze() for each in found if each.is_floating_point()]
     return [each for each in flat if each.ndim == 2 and each.shape[1] == width]

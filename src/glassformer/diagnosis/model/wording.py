@@ -114,6 +114,11 @@ SEEN = {
         "对最后一个词元来说，无论其他词元怎样排列，第一个注意力的结果都相同",
     ),
     "position.first": ("the first attention, {where}, tells order", "第一个注意力 {where} 能区分顺序"),
+    "position.same": ("tokens {one} and {other} stand at the same place", "第 {one} 个与第 {other} 个词元处在同一位置"),
+    "position.unregistered": (
+        "the table of positions is a plain tensor of random numbers",
+        "位置表是普通的随机张量",
+    ),
     "position.values": ("values differ by position where all tokens are the same", "词元全相同时，值仍随位置变化"),
     "position.absolute": (
         "products of turned queries and keys differ by {off:.2g} at one distance",

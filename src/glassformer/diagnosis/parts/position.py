@@ -403,6 +403,18 @@ NEAR = 0.5
 """Least cosine of neighbours: the fastest wave alone has cos(1) = 0.54, and every slower one more."""
 
 
+def wrong_waves(table: Tensor) -> Finding | None:
+    """Return what is wrong with a table of positions that is computed, and not learned; None if nothing is.
+
+    Args:
+        table: *Shape:* (L, D).
+    """
+    thing = Thing(table, "table", table)
+    subject = PositionSubject(thing, "table", lambda n: table[:n].float(), table.shape[-1])
+    found = (test(subject) for test in (_distinct, _shift, _near))
+    return next((each for each in found if each.status == "fail"), None)
+
+
 def _apart(subject: PositionSubject) -> Finding:
     """Every row and head is turned alike."""
     x = torch.randn(1, 1, T, subject.d_model).expand(B, H, T, subject.d_model).clone()
