@@ -127,6 +127,8 @@ def test_check_says_what_is_wrong_with_a_name(mine: Path, tmp_path: Path) -> Non
     refused(call("check", f"{mine}:Needs"), "its arguments secret are not known here")
     refused(call("check", f"{tmp_path / 'none.py'}:Model"), "there is no file")
     refused(call("check", f"{mine}:number", "--as", "decoder"), "it cannot be a decoder")
+    refused(call("check", f"{mine}:number"), "number is of type int; name a function, a class or a module")
+    refused(call("check", "preset:tiny", "--as", "multihead"), "did you mean 'multi_head'")
     refused(call("check", "preset:tiny", "--as", "multi_head"), "preset:tiny is a whole model", code=2)
     refused(call("check", "preset:tiny", "--as", "encoder_decoder"), "cannot be examined as encoder_decoder")
     refused(call("check", "preset:tiny", "--only", "causalty"), "did you mean 'causality'")

@@ -93,8 +93,8 @@ def test_inspect_reads_only_so_many_tokens(language: str) -> None:
     result = call("inspect", "preset:tiny", "a山b", "--max-tokens", "3", "--language", language)
     # the bytes of 山 would be the tokens 2 to 4: no character is read in part
     assert axes_of(Path("inspect.html"))["decoder"][0] == ["<bos>", "a"]
-    assert result.stderr == "note: Of the input only the first 1 of 5 tokens were read (--max-tokens).\n"
     said = word("cut_input", language).format(read=1, all=5)
+    assert result.stderr == f"note: {said}\n"
     assert said in Path("inspect.html").read_text("utf-8")
 
 
@@ -194,7 +194,7 @@ def test_inspect_says_what_a_classifier_decided(label_run: Path) -> None:
     found = json.loads(call("predict", label_run, "how many dogs", "--json").stdout)
     said = f"{100 * found['probabilities'][found['label']]:.1f} %"
     result = call("inspect", label_run, "how many dogs", "--language", "zh")
-    assert result.stderr == f"note: labelled {found['label']}, {said}\n"
+    assert result.stderr == f"note: 判为 {found['label']}，{said}\n"
     assert f"<dt>{found['label']}</dt><dd>{said}</dd>" in Path("inspect.html").read_text("utf-8")
 
 
@@ -216,6 +216,15 @@ def test_two_texts_are_told_line_by_line(text_run: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[0].startswith("heads whose attention from x changes most")
     assert re.match(r"  layer 0 head [01]  x: change \d\.\d{3}, ", lines[1])
+
+
+def test_lines_are_chinese_where_that_is_asked_for(text_run: Path) -> None:
+    options = ("--contrast", "The lazy fox", "--patch", "decoder.*.attention.output=zero", "--language", "zh")
+    lines = call("inspect", text_run, "The quick fox", *options).stdout.splitlines()
+    assert re.fullmatch(r"从 .+ 出发的注意力变化最大的头（第一段文本中的权重 -> 第二段中的）：", lines[0])
+    assert re.match(r"  第 \d 层第 [01] 头  .+：变化 \d\.\d{3}, ", lines[1])
+    assert "decoder.*.attention.output=zero：改动了 1 处" in lines
+    assert re.match(r"  注意力变动最大之处：decoder", lines[-2])
 
 
 def test_steps_of_what_is_written_are_on_the_page(text_run: Path) -> None:

@@ -23,11 +23,21 @@ def test_trace_prints_the_steps_of_a_run(reverse_run: Path) -> None:
     assert "       after <bos>" in result.stdout
 
 
-def test_trace_shows_the_models_own_output(reverse_run: Path) -> None:
-    result = call("trace", reverse_run, "314", "--language", "zh", "--max-tokens", "2")
-    assert "note: of the input only the first 2 of 3 tokens were read (--max-tokens)" in result.stderr
-    assert "note: the output is the model's own" in result.stderr
-    assert "交叉注意力" in result.stdout
+@pytest.mark.parametrize(
+    ("language", "cut", "own"),
+    [
+        (
+            "en",
+            "Of the input only the first 2 of 3 tokens were read (--max-tokens).",
+            "The output is the model's own, as no --target was given: ",
+        ),
+        ("zh", "输入的 3 个词元只读取了前 2 个（--max-tokens）。", "未给出 --target，输出由模型自己写出："),
+    ],
+)
+def test_trace_shows_the_models_own_output(reverse_run: Path, language: str, cut: str, own: str) -> None:
+    result = call("trace", reverse_run, "314", "--language", language, "--max-tokens", "2")
+    assert re.fullmatch(rf"note: {re.escape(cut)}\nnote: {re.escape(own)}\S+\n", result.stderr)
+    assert ("交叉注意力" in result.stdout) == (language == "zh")
 
 
 @pytest.mark.parametrize(

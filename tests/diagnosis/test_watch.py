@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 import glassformer as gf
 from glassformer.checkpoint.tensors import read_tensors
 from glassformer.core.errors import ConfigError
+from glassformer.text.build import character_tokenizer
 from glassformer.training.record import read_metrics
 
 from .healthy import GPT, V
@@ -85,3 +87,56 @@ def test_watch_refuses_the_folder_of_another_run(tmp_path: Path) -> None:
     trained(tmp_path)
     with pytest.raises(ConfigError, match="another run"):
         trained(tmp_path)
+
+
+def test_watch_takes_several_optimizers_as_one(tmp_path: Path) -> None:
+    one, two = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+    model = nn.Sequential(one, two)
+    nn.init.ones_(one.weight)
+    nn.init.ones_(two.weight)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.5), torch.optim.Adam(two.parameters(), lr=0.1)]
+    with gf.watch(model, optimizers, out=tmp_path) as watch:
+        loss = model(torch.tensor([[2.0]])).sum()
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        watch.step(loss)
+    train = read_metrics(tmp_path / "metrics.jsonl")[0]
+    assert train["grad_norm"] == pytest.approx(8**0.5)  # of 2 and 2
+    assert train["lr"] == 0.5
+    assert json.loads((tmp_path / "watch.json").read_text())["optimizer"] == "SGD, Adam"
+
+
+def test_watch_lets_the_error_of_the_loop_through(tmp_path: Path) -> None:
+    model = GPT()
+
+    def loop() -> None:
+        with gf.watch(model, torch.optim.SGD(model.parameters(), lr=0.1), out=tmp_path / "run"):
+            shutil.rmtree(tmp_path / "run")
+            (tmp_path / "run").write_text("in the way")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as found:
+        loop()
+    assert "could not be written either" in found.value.__notes__[0]
+    assert not any(part._forward_hooks for part in model.modules())
+
+
+def test_watch_refuses_what_it_cannot_watch(tmp_path: Path) -> None:
+    model = GPT()
+    for what in ((3, torch.optim.SGD(model.parameters(), lr=0.1)), (model, None), (model, [])):
+        with pytest.raises(ConfigError, match=r"a torch\.nn\.Module and a torch\.optim\.Optimizer"):
+            gf.watch(*what, out=tmp_path)
+    with pytest.raises(ConfigError, match=r"shape \(3,\); give one number"):
+        gf.watch(model, torch.optim.SGD(model.parameters(), lr=0.1), out=tmp_path).step(torch.zeros(3))
+
+
+def test_the_weights_of_a_watched_transformer_are_read_back_and_looked_into(tmp_path: Path) -> None:
+    model = gf.Transformer(gf.preset("tiny").resolve(vocab_size=12))
+    with gf.watch(model, torch.optim.SGD(model.parameters(), lr=0.1), out=tmp_path):
+        pass
+    found = gf.Loaded(gf.load_model(tmp_path), character_tokenizer(["0123456789"], ("<pad>", "<bos>")), "mine")
+    look = gf.inspect(found, "314", ablate=None)
+    assert look.found.tokens[-3:] == ("3", "1", "4")
+    with pytest.raises(ConfigError, match="needs the model's tokenizer too"):
+        gf.inspect(model, "314")

@@ -82,7 +82,7 @@ def test_csv_and_json_say_the_same():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("X\n1,0\n", "W_q, W_k, W_v is missing"),
+        ("X\n1,0\n", "without W_q, W_k, W_v"),
         ("1,0\nX\n", "line 1: '1' stands before any name"),
         ("{", "is no JSON"),
         (CSV.replace("4,5,6", "4,5"), "W_v is no matrix of numbers"),
@@ -93,6 +93,9 @@ def test_csv_and_json_say_the_same():
         (CSV.replace("2,0\n0,2\nW_v", "2\n0\nW_v"), "W_q and W_k must have as many columns"),
         (CSV.replace("a,b", "a,b,c"), "3 words for 2 rows of X"),
         ('{"X": 3, "W_q": [[1]], "W_k": [[1]], "W_v": [[1]]}', "X is no matrix of numbers"),
+        ('{"X": [[1%s]], "W_q": [[1]], "W_k": [[1]], "W_v": [[1]]}' % ("0" * 400), "X is no matrix of numbers"),
+        ("[1, 2]", "holds a JSON list and no names"),
+        ("[" * 100_000, "cannot be read"),
         ('{"X": [[1]], "W_q": [[1]], "W_k": [[1]], "W_v": [[1]], "W_o": [[1]]}', "W_o is not known"),
         ("X\n" + "1\n" * 33 + "W_q\n1\nW_k\n1\nW_v\n1\n", r"X has shape (33, 1)"),
     ],

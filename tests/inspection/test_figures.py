@@ -61,6 +61,7 @@ def test_no_label_is_cut_off(rows: int, columns: int):
 def test_no_text_of_curves_and_bars_is_cut_off():
     names = {f"encoder.blocks.{layer}": 10.0**layer for layer in range(8)}
     inside(bars(names, title="Layers", x_label="root mean square"))
+    inside(bars(names, title="Layers", x_label="share of a row, mean over heads and over all the rows"))
     series = {name: [(0, 1e-5), (250_000, size)] for name, size in names.items()}
     inside(curve(series, title="Layers", x_label="step", y_label="root mean square", log=True))
 

@@ -124,6 +124,7 @@ def test_mistakes_are_named(tiny, tmp_path):
     save_file({"a": torch.zeros(1), "b": torch.zeros(1)}, tmp_path / "two.safetensors")
     for text, error, says in [
         ("decoder.blocks.0.residual", ConfigError, "is no patch; write SITE=zero"),
+        ("decoder.blocks.0.attention.heads[-1]=zero", ConfigError, "heads are numbers from 0"),
         ("=zero", ConfigError, "is no patch"),
         ("decoder.blocks.0.residul=zero", ConfigError, "no site matches"),
         ("decoder.blocks.0.residual[1]=zero", ConfigError, r"has no heads: it is \(B, T, D\)"),

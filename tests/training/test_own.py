@@ -10,9 +10,11 @@ import pytest
 import torch
 import yaml
 
+import glassformer as gf
 from glassformer.checkpoint.loading import load, load_transformer
 from glassformer.core.errors import CheckpointError, ConfigError, DataError, UnsupportedError
 from glassformer.core.trust import CONSENT
+from glassformer.core.wording import LANGUAGES
 from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.score import score
 from glassformer.generation.text import beam_texts, generate_texts, source_ids
@@ -247,3 +249,28 @@ def test_it_cannot_be_traced(run: Path) -> None:
         trace(model, [1], sources=[3, 4])
     with pytest.raises(UnsupportedError, match="a model of your own"):
         trace_generation(model, [1], 2, sources=[3, 4])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_shows_what_it_lets_be_seen(run: Path, tmp_path: Path, language: str) -> None:
+    look = gf.inspect(run, "314", "413", contrast="27", language=language)
+    assert [layer.site for layer in look.inspection.attention] == [
+        "encoder.blocks.0.attention",
+        "decoder.blocks.0.attention",
+        "decoder.blocks.0.cross_attention",
+    ]
+    assert all(len(layer.roles) == len(layer.heads) == 2 for layer in look.inspection.attention)
+    assert len(look.to_dict()["heads"]) == 6
+    assert look.found.lens is look.found.ablation is None
+    assert look.save(tmp_path / "page.html") == ()
+    assert {"en": "model of your own", "zh": "你自己写的模型"}[language] in look.html()
+    assert "decoder.blocks.0.cross_attention" in {each["site"] for each in look.to_dict()["heads"]}
+    assert (tmp_path / "page.html").read_text("utf-8") == look.html()
+
+
+def test_what_cannot_be_looked_into_is_refused(run: Path) -> None:
+    for options in ({"patches": ["*=zero"]}, {"generate": 2}):
+        with pytest.raises(UnsupportedError, match="shows the attention that it returns"):
+            gf.inspect(run, "314", "413", **options)
+    with pytest.raises(DataError, match=r"layers \[9\] are not all in 0\.\.0"):
+        gf.inspect(run, "314", "413", layers=[9])

@@ -131,6 +131,9 @@ def _examine(
             return check(subject_from(Path(source)), name=source, only=only, seed=seed, advanced=advanced)
     if not is_user_code(source):
         if kind is not None and whole is None:
+            from glassformer.diagnosis.parts.recognise import kind_named
+
+            kind_named(kind)
             raise typer.BadParameter(f"--as {kind} is for FILE.py:NAME; {source} is a whole model")
         opened = open_transformer(source, device, threads)
         with waiting("examining") as advanced:

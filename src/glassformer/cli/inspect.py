@@ -76,7 +76,9 @@ def inspect(
             metavar="N", min=1, help="Heads to take away one by one; the others are estimated.", show_default=False
         ),
     ] = None,
-    language: Annotated[str, typer.Option(metavar="NAME", help="Of the page and the pictures: en or zh.")] = "en",
+    language: Annotated[
+        str, typer.Option(metavar="NAME", help="Of pages, pictures and what is printed: en or zh.")
+    ] = "en",
     as_json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
@@ -91,7 +93,6 @@ def inspect(
     from glassformer.cli.waiting import waiting
     from glassformer.core.files import ensure_writable
     from glassformer.core.wording import known_language
-    from glassformer.inspection.wording import word
 
     known_language(language)
     chosen_layers, chosen_heads = _numbers(layers, "--layers"), _numbers(heads, "--heads")
@@ -106,11 +107,9 @@ def inspect(
             ensure_writable(folder, option)
     loaded = open_model(model, device, threads, precision)
     with waiting("looking") as advanced:
-        from glassformer.diagnosis.look import contrast_lines, cuts, outcome_lines
         from glassformer.diagnosis.look import inspect as look_into
-        from glassformer.inspection.canvas import readable
+        from glassformer.diagnosis.look_lines import found_lines, note_lines
         from glassformer.inspection.pictures import write_pictures
-        from glassformer.inspection.viewer import layer_names
 
         shown = page is not None or as_json
         look = look_into(
@@ -138,21 +137,12 @@ def inspect(
         if page is not None:
             left_out = look.save(page)
             files.append(page)
-    for line in cuts(look.reading, "en"):
+    for line in note_lines(look, undrawn, left_out):
         note(line)
-    if look.reading.own:
-        note(f"{word('own_output', 'en').removesuffix('.')}: {readable(look.reading.output or '', 80)}")
-    if seen.labels:
-        label, share = next(iter(seen.labels.items()))
-        note(f"labelled {readable(label)}, {100 * share:.1f} %")
-    if undrawn:
-        note(f"no installed font has all of {', '.join(undrawn)}; the pictures show □ there, the HTML page all")
-    if left_out:
-        note(f"too large for the page and left out: {layer_names(left_out)}; name some layers with --layers")
     if as_json:
         echo_json(look.to_dict() | {"files": [str(file) for file in files]})
         return
-    for line in [*contrast_lines(look), *outcome_lines(look), *map(str, files)]:
+    for line in [*found_lines(look), *map(str, files)]:
         typer.echo(line)
 
 

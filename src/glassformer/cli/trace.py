@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.options import Device, Json, Threads, open_model
-from glassformer.cli.words import counted, echo_json, given, is_stream, note, terminal_width
+from glassformer.cli.words import echo_json, given, is_stream, note, terminal_width
 
 if TYPE_CHECKING:
     from glassformer.checkpoint.loading import Loaded
@@ -132,22 +132,19 @@ def _steps(
     from glassformer.cli.waiting import waiting
 
     with waiting("tracing"):
+        from glassformer.diagnosis.reading_notes import reading_notes
         from glassformer.generation.reading import reading_of
         from glassformer.inspection.trace import trace as traced
         from glassformer.inspection.trace_page import write_trace
         from glassformer.inspection.trace_text import trace_json, trace_lines, whole_lines
-        from glassformer.inspection.trace_wording import MESSAGES
 
         reading = reading_of(loaded.model, loaded.tokenizer, text, target, max_tokens=max_tokens)
         found = traced(
             loaded.model, reading.tokens, sources=reading.sources, name=loaded.tokenizer.label, layers=layers
         )
-    _say(reading)
+    _say(reading, language)
     if html is not None:
-        notes = [
-            MESSAGES.say(f"cut_{part}", language, read=number, all=of) for part, (number, of) in reading.cut.items()
-        ]
-        notes += [MESSAGES["own_output"][language]] * reading.own
+        notes = reading_notes(reading, language)
         texts = {"input": text} | ({"output": reading.output} if reading.output else {})
         title = Path(loaded.source).resolve().name
         write_trace(html, found, title=title, texts=texts, notes=notes, language=language)
@@ -188,7 +185,7 @@ def _generation(
         found = trace_generation(
             model, reading.tokens, number, sources=reading.sources, name=tokenizer.label, ends=ends
         )
-    _say(reading)
+    _say(reading, language)
     if html is not None:
         title = Path(loaded.source).resolve().name
         write_generation(html, found, title=title, texts={"input": text}, language=language)
@@ -221,11 +218,11 @@ def _by_hand(source: str, causal: bool, html: Path | None, language: str, as_jso
         _print(hand_lines(steps, matrices.words, language, root))
 
 
-def _say(reading: Reading) -> None:
-    for part, (number, of) in reading.cut.items():
-        note(f"of the {part} only the first {number} of {counted(of, 'token')} were read (--max-tokens)")
-    if reading.own:
-        note(f"the output is the model's own, as no --target was given: {reading.output}")
+def _say(reading: Reading, language: str) -> None:
+    from glassformer.diagnosis.reading_notes import reading_notes
+
+    for line in reading_notes(reading, language, output=True):
+        note(line)
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -38,7 +38,8 @@ def crash_of(error: Exception, modules: Sequence[nn.Module]) -> Finding:
     shapes = _shapes(frames)
     message = str(error).strip().partition("\n")[0] or type(error).__name__
     values = {"error": type(error).__name__, "message": message, "line": line, "shapes": shapes}
-    return Finding("error", Said(MESSAGES, "crash" if shapes else "crash_plain", values), where)
+    key = "crash_outside" if not line else "crash" if shapes else "crash_plain"
+    return Finding("error", Said(MESSAGES, key, values), where)
 
 
 def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:

@@ -8,12 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.checkpoint.loading import load
-from glassformer.core.errors import ConfigError, DataError
+from glassformer.core.errors import ConfigError, DataError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.core.wording import known_language
+from glassformer.diagnosis.reading_notes import reading_notes
 from glassformer.generation.config import GenerationConfig
 from glassformer.generation.input_ids import ReadsText
 from glassformer.generation.inputs import beginning
@@ -21,8 +22,7 @@ from glassformer.generation.reading import Reading, reading_of
 from glassformer.generation.stream import stream
 from glassformer.inspection.ablation import Ablation, ablate_heads
 from glassformer.inspection.attention import mib
-from glassformer.inspection.canvas import readable
-from glassformer.inspection.contrast import Contrast, Move, shared_positions
+from glassformer.inspection.contrast import Contrast, shared_positions
 from glassformer.inspection.contrast import contrast as compared
 from glassformer.inspection.findings import Findings, Pair, Written
 from glassformer.inspection.inspect import LIMIT_BYTES, Axis, Inspection, LayerAttention, inspect_sample
@@ -31,10 +31,9 @@ from glassformer.inspection.lens import Lens, lens
 from glassformer.inspection.patching import Intervention, Outcome, intervene
 from glassformer.inspection.roles import induction_on_random
 from glassformer.inspection.sample import Sample, kind_of
-from glassformer.inspection.sections import guesses as best_guesses
 from glassformer.inspection.steps import attention_over_steps
 from glassformer.inspection.viewer import inspection_page, write_inspection
-from glassformer.inspection.wording import word
+from glassformer.models.own import OwnTransformer
 from glassformer.parts.attention import Attention
 
 Advanced = Callable[[int, int], None]
@@ -183,6 +182,11 @@ def inspect(
         CheckpointError: There is no such model.
     """
     known_language(language)
+    if isinstance(model, nn.Module):
+        raise ConfigError(
+            "a text is read, which needs the model's tokenizer too; give what gf.load returns, a folder, or "
+            "gf.Loaded(model, tokenizer, source)"
+        )
     if generate < 0:
         raise ConfigError(f"generate is {generate}; give a number of tokens from 0")
     if token is not None and contrast is None:
@@ -192,16 +196,22 @@ def inspect(
     interventions = [Intervention.parse(each) for each in patches]
     source = source or (str(model) if isinstance(model, str | Path) else "model")
     loaded: ReadsText = load(model) if isinstance(model, str | Path) else model
+    own = isinstance(loaded.model, OwnTransformer)
+    if own and (interventions or generate):
+        raise UnsupportedError(
+            "a model of your own shows the attention that it returns; nothing inside it can be changed (--patch), nor "
+            "followed while it writes (--generate)"
+        )
     reading = reading_of(loaded.model, loaded.tokenizer, text, target, max_tokens=max_tokens)
     seen = _seen(loaded, reading, layers, heads, lambda loaded, ids: _pooled(_characters(loaded, ids), pool))
     sample = Sample.of(loaded.model, reading.tokens, reading.sources, reading.written)
     shown: list[int] = []
     made: Lens | None = None
-    if guesses and kind_of(loaded.model) in ("next", "same"):
+    if guesses and not own and kind_of(loaded.model) in ("next", "same"):
         made = lens(loaded.model, sample)
         shown += made.ids.flatten().tolist()
     ablation: Ablation | None = None
-    if ablate is not None:
+    if ablate is not None and not own:
         ablation = ablate_heads(loaded.model, sample, value=ablate, most_heads=most_heads, advanced=advanced)
     outcome: Outcome | None = None
     if interventions:
@@ -211,6 +221,7 @@ def inspect(
         names=_names(loaded, shown),
         tokens=tuple(loaded.tokenizer.label(each) for each in reading.tokens),
         lens=made,
+        no_lens="" if made or not guesses else "lens_own" if own else "lens_none",
         ablation=ablation,
         repeats=_repeats(loaded, reading),
         written=_written(loaded, text, generate, layers, heads) if generate else None,
@@ -220,61 +231,8 @@ def inspect(
         outcome=outcome,
     )
     texts = {"model": source, "input": text} | ({"output": reading.output} if reading.output else {})
-    notes = (*cuts(reading, language), *[word("own_output", language)] * reading.own)
+    notes = tuple(reading_notes(reading, language))
     return Look(Path(source).resolve().name, texts, notes, reading, seen, found, language)
-
-
-def contrast_lines(look: Look, number: int = 5) -> list[str]:
-    """Return which heads notice the difference between two texts, as lines of text."""
-    pair = look.found.pair
-    if pair is None:
-        return []
-    labels = [pair.attention[0][0].rows, pair.attention[1][0].rows]
-
-    def line(move: Move) -> str:
-        layer = move.site.split(".")[2]
-        parts = [
-            f"{labels[0][place[0]]} {values[0]:.3f} -> {values[1]:.3f}"
-            for place, values in ((move.leaves, move.left), (move.gains, move.gained))
-            if place is not None
-        ]
-        name = f"  layer {layer} head {move.head}  {labels[0][move.rows[0]]}"
-        return ", ".join([f"{name}: change {move.change:.3f}", *parts])
-
-    rows = ", ".join(labels[0][row] for row, _ in pair.contrast.rows)
-    shown = [f"heads whose attention from {rows} changes most (weight in the first text -> in the second):"]
-    shown += map(line, pair.contrast.moves[:number])
-    turning = pair.contrast.turning[:number]
-    return [*shown, *(["heads that turn from one token to another:"] if turning else []), *map(line, turning)]
-
-
-def outcome_lines(look: Look, number: int = 5) -> list[str]:
-    """Return what an intervention changed, as lines of text."""
-    outcome, found = look.found.outcome, look.found
-    if outcome is None:
-        return []
-    shown = [f"{', '.join(outcome.interventions)}: {len(outcome.sites)} value{'s' * (len(outcome.sites) != 1)} changed"]
-    if outcome.kind == "vector":
-        return [*shown, f"  the text's vector turned by {outcome.divergence:.4g} (1 - cosine)"]
-    before, after = outcome.loss
-    shown.append(
-        f"  loss {before:.4f} -> {after:.4f} nats, mean KL {outcome.divergence:.4f} nats, "
-        f"{outcome.other_answers} of {len(outcome.positions)} answers changed"
-    )
-    for each in sorted(outcome.positions, key=lambda each: -each.divergence)[:number]:
-        at = "" if outcome.kind == "label" else f"  at {each.position} {readable(found.tokens[each.position])}:"
-        shown.append(
-            f"{at or ' '} KL {each.divergence:.3f}, {best_guesses(found, each.before, 1)} -> "
-            f"{best_guesses(found, each.after, 1)}"
-        )
-    most = sorted(outcome.attention.items(), key=lambda each: -each[1])[:3]
-    moved = ", ".join(f"{site} {share:.3f}" for site, share in most)
-    return [*shown, *([f"  attention moved most in {moved}"] if moved else [])]
-
-
-def cuts(reading: Reading, language: str) -> list[str]:
-    """Return how much of a text that is too long was read."""
-    return [word(f"cut_{name}", language).format(read=n, all=of) for name, (n, of) in reading.cut.items()]
 
 
 def _seen(

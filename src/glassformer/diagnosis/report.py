@@ -100,7 +100,7 @@ class Report:
         name, seen = each.name(language), each.seen(language)
         held = MESSAGES.say("line", language, name=name, seen=seen)
         status = _padded(MESSAGES.say(each.status, language), STATUS_WIDTH)
-        yield from _wrapped(status, name if each.failed or not seen else held, width)
+        yield from wrapped(status, name if each.failed or not seen else held, width)
         if not each.failed:
             return
         said = {"seen": seen, "at": each.finding.where}
@@ -109,10 +109,10 @@ class Report:
         for what, text in said.items():
             if text:
                 label = _padded(MESSAGES.say(what, language), LABEL_WIDTH)
-                yield from _wrapped(" " * STATUS_WIDTH + label, text, width)
+                yield from wrapped(" " * STATUS_WIDTH + label, text, width)
         if each.follows is not None:
             cause = next(other.name(language) for other in self.verdicts if other.key == each.follows)
-            yield from _wrapped(" " * STATUS_WIDTH, MESSAGES.say("follows", language, name=cause), width)
+            yield from wrapped(" " * STATUS_WIDTH, MESSAGES.say("follows", language, name=cause), width)
 
 
 STATUS_WIDTH, LABEL_WIDTH = 8, 6
@@ -128,8 +128,8 @@ def _padded(text: str, width: int) -> str:
     return text + " " * max(1, width - _columns(text))
 
 
-def _wrapped(head: str, text: str, width: int) -> Iterator[str]:
-    """Lines of a text behind a head; Chinese breaks anywhere, other words only between themselves."""
+def wrapped(head: str, text: str, width: int) -> Iterator[str]:
+    """Yield lines of a text behind a head; Chinese breaks anywhere, other words only between themselves."""
     indent, line, room = " " * _columns(head), head, width - _columns(head)
     used = 0
     for word in re.findall(r"[\u2e80-\uffef]|[^\s\u2e80-\uffef]+|\s+", text):

@@ -55,6 +55,8 @@ def examine_named(
             return check(made.to(device), name=name, kind=whole, only=only, seed=seed, advanced=advanced)
         if whole is not None:
             raise ConfigError(f"{name} is no nn.Module, nor does it return one; it cannot be a {kind}")
+    if not callable(value):
+        raise ConfigError(f"{name} is of type {type(value).__name__}; name a function, a class or a module")
     return examine_part(value, name, kind=kind, expect=expect, only=only, seed=seed, advanced=advanced)
 
 

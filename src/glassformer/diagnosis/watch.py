@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 from glassformer.checkpoint.native import MODEL_FILE, save_model
 from glassformer.checkpoint.tensors import save_tensors
 from glassformer.checkpoint.weights import weights_of
-from glassformer.core.errors import ConfigError
+from glassformer.core.errors import ConfigError, GlassformerError
 from glassformer.core.files import append_text, ensure_writable, to_json, write_json
 from glassformer.diagnosis.flow import tensors_in
 from glassformer.models.transformer import Transformer
@@ -41,39 +42,52 @@ class Watch:
 
     Args:
         model: What is trained.
-        optimizer: What trains it.
+        optimizer: What trains it; several, where several do. The learning rate is that of the first, the norm that of
+            all their gradients together.
         out: Folder; it is made, and must not hold the metrics of another run.
         every: Updates between two lines.
 
     Raises:
-        ConfigError: `every` is below 1, or the folder holds a run already.
+        ConfigError: `every` is below 1, the folder holds a run already, or it is no module or no optimizer.
         CheckpointError: The folder cannot be written.
     """
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, *, out: str | Path, every: int = 10) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
+        *,
+        out: str | Path,
+        every: int = 10,
+    ) -> None:
         if every < 1:
             raise ConfigError(f"every is {every}; a line is written every 1 or more updates")
+        optimizers = tuple(optimizer) if isinstance(optimizer, list | tuple) else (optimizer,)
+        wrong = [each for each in optimizers if not isinstance(each, torch.optim.Optimizer)]
+        if not isinstance(model, nn.Module) or wrong or not optimizers:
+            found = f"{type(model).__name__} and {', '.join(type(each).__name__ for each in optimizers) or 'none'}"
+            raise ConfigError(f"a torch.nn.Module and a torch.optim.Optimizer, or several, are watched; not {found}")
         self.folder = Path(out)
         ensure_writable(self.folder, "out")
         self._metrics = self.folder / METRICS_FILE
         if self._metrics.exists():
             raise ConfigError(f"{self.folder} holds the metrics of another run; choose another folder")
-        self.model, self.optimizer, self.every = model, optimizer, every
+        self.model, self.optimizers, self.every = model, optimizers, every
         self.updates = 0
         self._seen: dict[str, float] = {}
-        self._gradient: float | None = None
+        self._gradients: dict[torch.optim.Optimizer, float] = {}
         self._begun = time.perf_counter()
         self._names = {name: module for name, module in model.named_modules() if name}
         self._handles: list[RemovableHandle] = [
             module.register_forward_hook(self._hook(name)) for name, module in self._names.items()
         ]
-        self._handles.append(optimizer.register_step_pre_hook(self._before_update))
+        self._handles += [each.register_step_pre_hook(self._before_update) for each in optimizers]
         write_json(
             self.folder / WATCH_FILE,
             {
                 "model": type(model).__name__,
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                "optimizer": type(optimizer).__name__,
+                "optimizer": ", ".join(type(each).__name__ for each in optimizers),
                 "every": every,
                 "modules": {name: type(module).__name__ for name, module in self._names.items()},
             },
@@ -101,27 +115,33 @@ class Watch:
             return
         gradients = [p.grad.detach() for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         total = [float(gradient.float().norm()) for gradient in gradients]
-        self._gradient = math.sqrt(sum(norm**2 for norm in total)) if total else None
+        if total:
+            self._gradients[optimizer] = math.hypot(*total)
 
     def step(self, loss: Tensor | float) -> None:
         """Say that an update was made; call it once for each.
 
         Args:
             loss: Of the batch.
+
+        Raises:
+            ConfigError: The loss is not one number.
         """
+        if isinstance(loss, Tensor) and loss.numel() != 1:
+            raise ConfigError(f"the loss has shape {tuple(loss.shape)}; give one number, such as loss.mean()")
         if self._due:
             row: dict[str, Any] = {
                 "step": self.updates + 1,
                 "split": "train",
                 "seconds": round(time.perf_counter() - self._begun, 2),
                 "loss": float(loss.detach() if isinstance(loss, Tensor) else loss),
-                "lr": float(self.optimizer.param_groups[0]["lr"]),
-                "grad_norm": self._gradient,
+                "lr": float(self.optimizers[0].param_groups[0]["lr"]),
+                "grad_norm": math.hypot(*self._gradients.values()) if self._gradients else None,
             }
             norms = {key: row[key] for key in ("step", "seconds")} | {"split": "norms", "norms": dict(self._seen)}
             append_text(self._metrics, to_json(row) + "\n" + to_json(norms) + "\n")
             self._seen.clear()
-            self._gradient = None
+            self._gradients.clear()
         self.updates += 1
 
     def close(self) -> None:
@@ -141,7 +161,12 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except (GlassformerError, OSError) as failed:
+            if error is None:
+                raise
+            error.add_note(f"the watched model could not be written either: {failed}")  # theirs came first
 
 
 watch = Watch

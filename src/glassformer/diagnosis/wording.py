@@ -29,6 +29,7 @@ MESSAGES = Catalogue(
             "zh": "{line} 处出现 {error}：{message}；该处的张量：{shapes}",
         },
         "crash_plain": {"en": "{error} at {line}: {message}", "zh": "{line} 处出现 {error}：{message}"},
+        "crash_outside": {"en": "{error}: {message}", "zh": "{error}：{message}"},
         "heads_unmerged": {
             "en": "the heads were never merged: shape {shape} reached {where}, which wants a last dimension of "
             "{wanted} = {heads} heads x {width} ({line})",

@@ -94,11 +94,12 @@ def parse_matrices(text: str, path: str) -> Matrices:
     Raises:
         DataError: It is neither, lacks a matrix, or the shapes do not fit.
     """
-    found = _of_json(text, path) if text.lstrip().startswith("{") else _of_csv(text, path)
+    is_json = path.endswith(".json") or text.lstrip().startswith(("{", "["))
+    found = _of_json(text, path) if is_json else _of_csv(text, path)
     unknown = set(found) - {*NAMES, "words"}
     missing = [name for name in NAMES if name not in found]
     if unknown or missing:
-        what = f"{', '.join(sorted(unknown))} is not known" if unknown else f"{', '.join(missing)} is missing"
+        what = f"{', '.join(sorted(unknown))} is not known" if unknown else f"without {', '.join(missing)}"
         raise DataError(f"{path}: {what}. {FORMAT}")
     made = {name: _matrix(name, found[name], path) for name in NAMES}
     words = tuple(map(str, found.get("words") or (f"x{row}" for row in range(1, len(made["X"]) + 1))))
@@ -170,9 +171,13 @@ def _dot(name: str, a: Tensor, b: Tensor, total: Tensor) -> str:
 
 def _of_json(text: str, path: str) -> Mapping[str, Any]:
     try:
-        found: Mapping[str, Any] = json.loads(text)
+        found = json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{path} is no JSON: {error.msg} in line {error.lineno}. {FORMAT}") from error
+    except (RecursionError, ValueError) as error:  # nested too deep, or a number of thousands of digits
+        raise DataError(f"{path} cannot be read: {error}. {FORMAT}") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{path} holds a JSON {type(found).__name__} and no names. {FORMAT}")
     return found
 
 
@@ -187,7 +192,7 @@ def _of_csv(text: str, path: str) -> Mapping[str, Any]:
             name = cells[0]
             found[name] = []
         elif not name:
-            raise DataError(f"{path}, line {line}: {cells[0]!r} stands before any name. {FORMAT}")
+            raise DataError(f"{path}, line {line}: {cells[0][:40]!r} stands before any name. {FORMAT}")
         elif name == "words":
             found[name] += cells
         else:
@@ -198,7 +203,7 @@ def _of_csv(text: str, path: str) -> Mapping[str, Any]:
 def _matrix(name: str, rows: Any, path: str) -> Tensor:
     try:
         made = torch.tensor([[float(value) for value in row] for row in rows], dtype=torch.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{path}: {name} is no matrix of numbers, each row as long as the first: {error}") from error
     if made.ndim != 2 or made.numel() == 0 or max(made.shape) > MOST:
         raise DataError(f"{path}: {name} has shape {tuple(made.shape)}; give 1 to {MOST} rows of 1 to {MOST} numbers")

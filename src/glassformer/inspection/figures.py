@@ -194,7 +194,7 @@ def bars(values: Mapping[str, float], *, title: str, x_label: str) -> Figure:
     with style():
         figure, axes = sheet(
             title,
-            (max(WIDTH - left - right, 1.0), 0.27 * max(1, len(names))),
+            (max(WIDTH - left - right, inches(x_label) + 0.1 - right, 1.0), 0.27 * max(1, len(names))),
             left=left,
             right=right,
             below=0.32,
@@ -208,7 +208,7 @@ def bars(values: Mapping[str, float], *, title: str, x_label: str) -> Figure:
         for row, (name, value) in enumerate(zip(names, values.values(), strict=True)):
             axes.annotate(name, (0, row), (-6, 0), ha="right", **beside)
             axes.annotate(f"{value:.3g}", (lengths[row], row), (5, 0), **beside)
-        axes.annotate(readable(x_label), (0, 0), (0, -6), xycoords="axes fraction", **beside | {"va": "top"})
+        axes.annotate(readable(x_label, None), (0, 0), (0, -6), xycoords="axes fraction", **beside | {"va": "top"})
     return figure
 
 

@@ -52,6 +52,7 @@ class Findings:
         names: What the ids in it are called, of tokens and of labels.
         tokens: What each position is called, with tokens apart.
         lens: The guesses of every layer.
+        no_lens: Why there are none, by a key of `inspect_wording.TEXTS`; empty = they were not asked for.
         ablation: What every head is worth.
         repeats: By site of the attention, of each head the share of its attention that goes to what followed the last
             time, in a random sequence that is read twice; empty where the text itself repeats a token.
@@ -63,6 +64,7 @@ class Findings:
     names: Mapping[int, str] = field(default_factory=dict)
     tokens: tuple[str, ...] = ()
     lens: Lens | None = None
+    no_lens: str = ""
     ablation: Ablation | None = None
     repeats: Mapping[str, list[float]] = field(default_factory=dict)
     written: Written | None = None

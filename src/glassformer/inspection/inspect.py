@@ -204,8 +204,9 @@ def inspect_sample(
     for ids, axis in ((sources, axes["encoder"]), (tokens, labels), (tokens, axes["written"])):
         if ids is not None:
             _check_text(ids, axis)
+    read: dict[Part, Sequence[int]] = {"encoder": sources or tokens, "decoder": tokens, "cross": written or tokens}
     if isinstance(model, OwnTransformer):
-        return Inspection(tuple(_own_layers(model, tokens, sources, axes, layers, heads)), ())
+        return Inspection(tuple(_own_layers(model, read, axes, layers, heads)), ())
     sites = list(_chosen(model, layers, heads, axes))
     large = max(site.bytes_at_work for site in sites) > LARGE_BYTES
     _check_size(sites, limit_bytes, large=large)
@@ -226,7 +227,6 @@ def inspect_sample(
         labelling = head is not None and head.pooling is not None and head.vocab_size is not None
         found = model(_row(tokens, model), memory=memory, outputs="logits" if labelling else "hidden", tape=tape)
     decided = _labels(head, found[0]) if head is not None and labelling else {}
-    read: dict[Part, Sequence[int]] = {"encoder": sources or tokens, "decoder": tokens, "cross": written or tokens}
     seen = tuple(
         site.read(
             rows_of(model, site.name, tape, heads=site.heads) if large else tape[site.name][0],
@@ -338,19 +338,21 @@ def _known(model: Transformer, axes: dict[str, Axis]) -> Iterator[_Site]:
 
 def _own_layers(
     model: OwnTransformer,
-    tokens: Sequence[int],
-    sources: Sequence[int] | None,
+    ids: Mapping[Part, Sequence[int]],
     axes: dict[str, Axis],
     layers: Sequence[int] | None,
     heads: Sequence[int] | None,
 ) -> Iterator[LayerAttention]:
     """What a user's model lets be seen, in the order in which it computes it."""
-    found = own_attention(model, tokens, sources)
+    found = own_attention(model, ids["decoder"], ids["encoder"])
     if not found:
         raise UnsupportedError(
             f"{model.code.name} shows no attention: none of its modules returns weights (B, H, T, S) beside its output,"
             " and none is a torch.nn.MultiheadAttention; let your attention return (output, weights)"
         )
+    depth = 1 + max(int(name.split(".")[2]) for name in found)
+    if layers is not None and not (layers and all(0 <= layer < depth for layer in layers)):
+        raise DataError(f"layers {list(layers)} are not all in 0..{depth - 1}, the layers of this model")
     for name, weights in found.items():
         stack, _, layer, *_ = name.split(".")
         part: Part = "cross" if "cross_attention" in name else "encoder" if stack == "encoder" else "decoder"
@@ -361,8 +363,11 @@ def _own_layers(
             raise DataError(f"heads {list(chosen)} are not all in 0..{len(weights) - 1}, the heads of {name}")
         columns = axes["decoder" if part == "decoder" else "encoder"]
         rows = axes["written"] if part == "cross" else columns
-        kept = rows.averaged(columns.summed(weights[list(chosen)], 2), 1)
-        yield LayerAttention(part, int(layer), chosen, kept, rows.labels, columns.labels)
+        whole = weights[list(chosen)]
+        of_columns = ids["decoder" if part == "decoder" else "encoder"]
+        roles = tuple(head_roles(whole, ids[part], of_columns, causal=part != "encoder", cross=part == "cross"))
+        kept = rows.averaged(columns.summed(whole, 2), 1)
+        yield LayerAttention(part, int(layer), chosen, kept, rows.labels, columns.labels, roles)
 
 
 def _check_size(sites: Sequence[_Site], limit_bytes: int, *, large: bool) -> None:

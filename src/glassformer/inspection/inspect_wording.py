@@ -95,6 +95,10 @@ TEXTS = Catalogue(
             "en": "This model says something of a text as a whole and nothing of its tokens, so there are no guesses.",
             "zh": "本模型只对整段文本作出判断，不对各词元作出判断，因此没有逐层猜测。",
         },
+        "lens_own": {
+            "en": "This is a model of your own: what it makes of a state after each layer is not known here.",
+            "zh": "这是你自己写的模型：这里不知道它怎样由各层之后的状态得出答案，因此没有逐层猜测。",
+        },
         "lens_from": {
             "en": "The first {number} positions are left out, for it would take too long.",
             "zh": "前 {number} 个位置因耗时过长而略去。",

@@ -62,7 +62,7 @@ pre {
 }
 footer { margin-top: 3rem; color: var(--soft); font-size: 0.85rem; }
 @media (max-width: 40rem) {
-  thead { position: absolute; clip-path: inset(50%); }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   tr { display: block; padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
   td, td.short { display: grid; grid-template-columns: 5rem 1fr; width: auto; min-width: 0; white-space: pre-wrap; }
   td { padding: 0.15rem 0; border: 0; }

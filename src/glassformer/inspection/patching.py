@@ -60,6 +60,8 @@ class Intervention:
         if not equals or not site or not value:
             raise ConfigError(f"{text!r} is no patch; write SITE=zero, SITE=mean or SITE=FILE ({', '.join(FILES)})")
         found = HEADS.search(site)
+        if found is None and site.endswith("]") and "[" in site:
+            raise ConfigError(f"{text!r}: heads are numbers from 0 with commas between, such as [0,3]")
         heads = tuple(int(number) for number in found[1].split(",")) if found else ()
         pattern = site[: found.start()] if found else site
         return Intervention(text, pattern, heads, value if value in ("zero", "mean") else _read(Path(value)))

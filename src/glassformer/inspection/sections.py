@@ -149,7 +149,7 @@ def _roles(found: Findings, said: Callable[..., str]) -> str:
 
 def _lens(found: Findings, said: Callable[..., str]) -> list[str]:
     if found.lens is None:
-        return [_anchored("lens", note(said("lens_none")), "", said)] if found.tokens else []
+        return [_anchored("lens", note(said(found.no_lens)), "", said)] if found.no_lens else []
     left_out = note(said("lens_from", number=found.lens.first)) if found.lens.first else ""
     inner = left_out + '<p class="said" id="lens-said" role="status"></p><div id="lens-table" class="lens"></div>'
     return [_anchored("lens", inner, said("lens_hint_next" if found.lens.shift else "lens_hint_same"), said)]

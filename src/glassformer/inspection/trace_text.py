@@ -163,11 +163,11 @@ def excerpt(step: Step, trace: Trace, language: str, width: int) -> Iterator[str
         yield from wrapped("  ".join(f"{label} {token}" for label, token in pairs), width)
         return
     if step.name == "probabilities":
-        yield from _most_probable(step, trace, language)
+        yield from _most_probable(step, trace, language, width)
         return
     value = step.value[0]
     if step.name == "mask":
-        yield from picture(step, trace, language)
+        yield from picture(step, trace, language, width)
         return
     if value.ndim == 3:
         yield _head(step, 0, language, value)[0]
@@ -175,7 +175,7 @@ def excerpt(step: Step, trace: Trace, language: str, width: int) -> Iterator[str
     elif value.ndim == 1:
         value = value.unsqueeze(0)
     rows, names = row_labels(step, trace), column_labels(step, trace)
-    across = min(value.shape[1], COLUMNS)
+    across = min(value.shape[1], COLUMNS, max(1, (width - LABEL - 2) // 9))
     if names:
         yield " " * (LABEL + 1) + "".join(f"{fitted(name, 8, right=True)} " for name in names[:across]).rstrip()
     for label, row in zip(rows[:ROWS] or [""] * ROWS, value[:ROWS], strict=False):
@@ -185,15 +185,15 @@ def excerpt(step: Step, trace: Trace, language: str, width: int) -> Iterator[str
         yield "⋮"
 
 
-def picture(step: Step, trace: Trace, language: str) -> Iterator[str]:
+def picture(step: Step, trace: Trace, language: str, width: int) -> Iterator[str]:
     """Yield a mask as a picture: a line for each token that looks, a character for each that it may look at."""
     mask = step.value[0]
     alike = bool((mask == mask[:1]).all())
     said = MESSAGES["every_head"][language] if alike else _head(step, 0, language, mask)[0]
     rows = row_labels(step, trace)
     longest = max(mask.shape[1:])
-    shown = min(longest, MASK_ROWS)
-    yield said if longest <= MASK_ROWS else f"{said}; {MESSAGES.say('more', language, shown=shown, all=longest)}"
+    shown = min(longest, MASK_ROWS, max(1, (width - LABEL - 1) // 2))
+    yield said if longest == shown else f"{said}; {MESSAGES.say('more', language, shown=shown, all=longest)}"
     margin = min(LABEL, max(map(columns, rows[:shown])))
     for label, row in zip(rows[:shown], mask[0, :shown, :shown].tolist(), strict=False):
         yield f"{fitted(label, margin, right=True)}  {' '.join(SEES if each else HIDDEN for each in row)}"
@@ -386,10 +386,15 @@ def _cell(value: Tensor, step: Step) -> str:
     return str(int(plain)) if step.name == "tokens" else f"{plain:.3f}" if abs(plain) < 1000 else f"{plain:.3g}"
 
 
-def _most_probable(step: Step, trace: Trace, language: str) -> Iterator[str]:
+def _most_probable(step: Step, trace: Trace, language: str, width: int) -> Iterator[str]:
     for label, row in list(zip(top_labels(step, trace, language), trace.top, strict=True))[-MASK_ROWS:]:
-        shares = "   ".join(f"{fitted(token, LABEL).rstrip()} {share:.3f}" for token, share in row)
-        yield f"{label}  {shares}"
+        line = label
+        for place, (token, share) in enumerate(row):
+            longer = f"{line}{'   ' if place else '  '}{fitted(token, LABEL).rstrip()} {share:.3f}"
+            if place and columns(longer) > width:
+                break
+            line = longer
+        yield line
 
 
 def top_labels(step: Step, trace: Trace, language: str) -> list[str]:

@@ -191,18 +191,6 @@ MESSAGES = Catalogue(
         "title": {"en": "Trace of {model}", "zh": "{model} 的逐步追踪"},
         "input": {"en": "Input", "zh": "输入"},
         "output": {"en": "Output", "zh": "输出"},
-        "own_output": {
-            "en": "The output is the model's own, as no --target was given.",
-            "zh": "未给出 --target，输出由模型自己写出。",
-        },
-        "cut_input": {
-            "en": "Of the input only the first {read} of {all} tokens were read (--max-tokens).",
-            "zh": "输入的 {all} 个词元只读取了前 {read} 个（--max-tokens）。",
-        },
-        "cut_output": {
-            "en": "Of the output only the first {read} of {all} tokens were read (--max-tokens).",
-            "zh": "输出的 {all} 个词元只读取了前 {read} 个（--max-tokens）。",
-        },
         "letters": {"en": "Sizes", "zh": "尺寸"},
         "B": {"en": "row", "zh": "行"},
         "T": {"en": "tokens", "zh": "词元数"},

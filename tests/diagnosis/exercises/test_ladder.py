@@ -61,6 +61,41 @@ def test_a_mistake_is_named_and_the_rung_stays_open(solved: Path) -> None:
     assert states(solved)["attention"] == "begun"
 
 
+@pytest.mark.parametrize(
+    ("name", "right", "other", "said"),
+    [
+        ("attention", "~mask", "mask", "True hides here"),
+        ("multi_head", "w_v(v)), mask)", "w_v(v)), None if mask is None else ~mask)", "mask: True hides here"),
+        ("encoder_layer", "(y, y, y, mask)", "(y, y, y, None if mask is None else ~mask)", "mask: True hides here"),
+        ("mask", "tokens != pad", "tokens == pad", "padding_mask([[5, 3, 8, 2]"),
+        ("mask", "tokens != pad", "tokens != 0", "padding_mask([[5, 3, 8, 2]"),
+        ("mask", "[:, None, None, :]", "[:, None, :]", "asked for is bool (3, 1, 1, 4)"),
+        ("mask", "tril()", "triu(1)", "causal_mask(3) is [[0, 1, 1], [0, 0, 1], [0, 0, 0]]"),
+    ],
+)
+def test_what_later_rungs_rely_on_is_asked_for(name: str, right: str, other: str, said: str, solved: Path) -> None:
+    file = solved / f"{name}.py"
+    written = file.read_text(encoding="utf-8")
+    assert right in written
+    file.write_text(written.replace(right, other), encoding="utf-8")
+    found = attempt(name, solved, "en", width=1000)
+    assert not found.ok
+    assert any(said in line for line in found.lines), "\n".join(found.lines)
+    assert states(solved)[name] == "begun"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_weights_a_whole_batch_and_zeros_are_asked_for(language: str, solved: Path) -> None:
+    text = "def attention(q, k, v, mask=None):\n    s = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5\n"
+    text += "    return (s if mask is None else s.masked_fill(~mask, -1e9)).softmax(-1) @ v\n"
+    (solved / "attention.py").write_text(text, encoding="utf-8")
+    found = attempt("attention", solved, language)
+    assert found.reports[0].ok
+    assert not found.ok
+    assert sum("return output, weights" in line for line in found.lines) == 1
+    assert sum(("is to give zeros" if language == "en" else "应当得到零") in line for line in found.lines) == 1
+
+
 def test_a_file_that_is_changed_afterwards_is_asked_again(solved: Path) -> None:
     assert attempt("schedule", solved, "en").ok
     (solved / "schedule.py").write_text("def rate(step, d_model, warmup):\n    return 1e-3\n", encoding="utf-8")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -17,9 +18,10 @@ from glassformer.core.files import ensure_writable, write_text
 from glassformer.core.user_code import load_user_code
 from glassformer.core.wording import LANGUAGES
 from glassformer.diagnosis.check import check
+from glassformer.diagnosis.exercises.contract import broken
 from glassformer.diagnosis.exercises.wording import WORDS
 from glassformer.diagnosis.parts.examine import examine_part
-from glassformer.diagnosis.report import Report
+from glassformer.diagnosis.report import Report, wrapped
 
 Advanced = Callable[[int, int], None]
 
@@ -158,13 +160,20 @@ def attempt(
     if file.read_text(encoding="utf-8") in [skeleton(rung, each) for each in LANGUAGES]:
         return _unfilled(rung, file, language, rung.targets[0].name)
     reports: list[Report] = []
+    lines: list[str] = []
+    ok = True
     for target in rung.targets:
-        report = _examined(target, file, advanced)
+        value = load_user_code(f"{file}:{target.name}").value
+        report = _examined(target, value, file, advanced)
         if _is_unfilled(report):
             return _unfilled(rung, file, language, target.name)
         reports.append(report)
-    lines = [line for report in reports for line in report.lines(language, width)]
-    ok = all(report.ok for report in reports)
+        asked = [said.say(language) for said in broken(report, value)]
+        lines += report.lines(language, width)
+        if asked:
+            lines += wrapped("", WORDS.say("asked", language), width)
+            lines += [line for said in asked for line in wrapped("  ", said, width)]
+        ok = ok and report.ok and not asked
     if not ok:
         return Attempt((*lines, WORDS.say("not_passed", language, file=file)), False, tuple(reports))
     _keep(rung, folder)
@@ -172,11 +181,10 @@ def attempt(
     return Attempt((*lines, passed, _onward(folder, language)), True, tuple(reports))
 
 
-def _examined(target: Target, file: Path, advanced: Advanced) -> Report:
-    code = load_user_code(f"{file}:{target.name}")
+def _examined(target: Target, value: Any, file: Path, advanced: Advanced) -> Report:
     if target.kind is not None:
-        return examine_part(code.value, target.name, kind=target.kind, expect=target.expect, advanced=advanced)
-    model = code.value(vocab_size=VOCAB)
+        return examine_part(value, target.name, kind=target.kind, expect=target.expect, advanced=advanced)
+    model = value(vocab_size=VOCAB)
     if not isinstance(model, nn.Module):
         raise ConfigError(f"{target.name} in {file} is no nn.Module")
     return check(model, name=target.name, kind="encoder_decoder", advanced=advanced)

@@ -42,6 +42,36 @@ WORDS = Catalogue(
             "en": "not yet: correct {file}, then run the same command again",
             "zh": "还没有通过：修改 {file} 后再运行同一条命令",
         },
+        "asked": {"en": "but the file asks for something else", "zh": "但这不是文件所要求的"},
+        "asked.hide": {
+            "en": "{name}: True hides here; in all exercises True = may be seen, and later rungs rely on it",
+            "zh": "{name}：这里 True 表示遮住；所有练习里 True = 可以看，后面各级都依赖这一点",
+        },
+        "asked.other": {
+            "en": "{name}: it is to take True and False; in all exercises True = may be seen",
+            "zh": "{name}：应当接受 True 和 False；所有练习里 True = 可以看",
+        },
+        "asked.weights": {
+            "en": "it is to return two things, the output and the weights: return output, weights",
+            "zh": "应当返回两样东西，输出和权重：return output, weights",
+        },
+        "asked.batch": {
+            "en": "it works on one row and one head only; q is (B, H, T, E): transpose(-2, -1) in place of .T",
+            "zh": "它只适用于一行、一个头；q 是 (B, H, T, E)：用 transpose(-2, -1) 代替 .T",
+        },
+        "asked.zeros": {
+            "en": "a row in which nothing may be seen is to give zeros, and gives an average of all values",
+            "zh": "什么都不能看的一行应当得到零，这里却得到所有值的平均",
+        },
+        "asked.form": {"en": "it returned {got}; asked for is {wanted}", "zh": "返回了 {got}；要求的是 {wanted}"},
+        "asked.causal_mask": {
+            "en": "causal_mask(3) is {got}; with 1 = may be seen it is to be {wanted}",
+            "zh": "causal_mask(3) 是 {got}；以 1 = 可以看，应当是 {wanted}",
+        },
+        "asked.padding_mask": {
+            "en": "padding_mask({tokens}, {pad}) is {got}; with 1 = may be seen it is to be {wanted}",
+            "zh": "padding_mask({tokens}, {pad}) 是 {got}；以 1 = 可以看，应当是 {wanted}",
+        },
         "train": {
             "en": "train your model (a few minutes on a laptop), then run this command again:",
             "zh": "训练你的模型（笔记本上几分钟），然后再运行本命令：",
