@@ -79,9 +79,9 @@ class Report:
             language: One of the languages.
             width: Columns of a line.
         """
-        yield from _wrapped("", f"{self.subject}  ({self.kind.say(language)})", width)
+        yield from wrapped("", f"{self.subject}  ({self.kind.say(language)})", width)
         for remark in self.remarks:
-            yield from _wrapped("  ", remark.say(language), width)
+            yield from wrapped("  ", remark.say(language), width)
         yield ""
         for each in self.verdicts:
             yield from self._lines_of(each, language, width)
@@ -89,12 +89,12 @@ class Report:
         counts = {status: sum(each.status == status for each in self.verdicts) for status in ("pass", "not_applicable")}
         if self.ok:
             said = MESSAGES.say("sum_good", language, passed=counts["pass"], skipped=counts["not_applicable"])
-            yield from _wrapped("", said, width)
+            yield from wrapped("", said, width)
             return
         asked = len(self.verdicts) - counts["not_applicable"]
         first = self.failures[0].name(language)
         said = MESSAGES.say("sum_bad", language, failed=len(self.failures), asked=asked, name=first)
-        yield from _wrapped("", said, width)
+        yield from wrapped("", said, width)
 
     def _lines_of(self, each: Verdict, language: str, width: int) -> Iterator[str]:
         name, seen = each.name(language), each.seen(language)
