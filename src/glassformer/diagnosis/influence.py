@@ -63,7 +63,8 @@ def hides_padding(subject: ModelSubject, *, of_source: bool) -> bool:
     for left in (False, True):
         one, changed = padded(subject, of_source=of_source, left=left)
         a, b = subject.run(one), subject.run(changed)
-        real = slice(None) if of_source else slice(PADS, None) if left else slice(0, subject.length - PADS)
+        whole = of_source or caller.pooled
+        real = slice(None) if whole else slice(PADS, None) if left else slice(0, subject.length - PADS)
         if not bool(a[:, real].isfinite().all()):
             return left  # a query that sees nothing, in code that does without that case
         if subject.differs(a[:, real], b[:, real]) > subject.tolerance:
@@ -77,7 +78,7 @@ def hides_padding(subject: ModelSubject, *, of_source: bool) -> bool:
     else:
         given = replace(one, keep=full)
         moved = with_other(given, other, slice(0, 1))
-    real = slice(None) if of_source else slice(1, subject.length - PADS)
+    real = slice(None) if of_source or caller.pooled else slice(1, subject.length - PADS)
     return subject.differs(subject.run(given)[:, real], subject.run(moved)[:, real]) > subject.tolerance
 
 

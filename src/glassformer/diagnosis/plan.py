@@ -21,6 +21,19 @@ ROWS = 5
 """Rows of a trial: hardly ever a number of heads, so that a mask of another form is refused and not broadcast."""
 
 
+class WrongLengthError(Exception):
+    """A model gives more or fewer positions than it was given tokens.
+
+    Attributes:
+        shape: Of the output.
+        length: Tokens of each of `ROWS` texts.
+    """
+
+    def __init__(self, shape: tuple[int, ...], length: int) -> None:
+        super().__init__(f"the output has shape {shape} for {ROWS} rows of {length} tokens")
+        self.shape, self.length = shape, length
+
+
 @dataclass(frozen=True)
 class Plan:
     """Which argument gets what.
@@ -30,25 +43,37 @@ class Plan:
         source: The one that takes the source, in an encoder-decoder.
         inputs: The one that takes the text.
         masks: The form of each mask that is given.
+        pooled: Whether a text gets one row of numbers.
     """
 
     arguments: Sequence[Argument]
     source: str | None
     inputs: str
     masks: Mapping[str, MaskForm] = field(default_factory=dict)
+    pooled: bool = False
 
-    def call(self, model: nn.Module, given: Given, **more: Any) -> Any:
+    @property
+    def feeds_itself(self) -> bool:
+        """Whether the text of the target may be left out, as where a model makes it of the labels."""
+        return self.source is not None and not next(
+            each.required for each in self.arguments if each.name == self.inputs
+        )
+
+    def call(self, model: nn.Module, given: Given, *, alone: bool = False, **more: Any) -> Any:
         """Return whatever the model returns.
 
         Args:
             model: What is called.
             given: The texts.
+            alone: Leave out the text of the target, and its mask.
             more: Other arguments by name.
         """
-        named: dict[str, Any] = {self.inputs: given.inputs}
+        named: dict[str, Any] = {} if alone else {self.inputs: given.inputs}
         if self.source is not None:
             named[self.source] = given.source
         for name, form in self.masks.items():
+            if alone and not self.of_source(name):
+                continue
             text, keep = self._text(name, given)
             if keep is not None or self._needed(name, form):
                 every = torch.ones(text.shape[:2], dtype=torch.bool, device=text.device) if keep is None else keep
@@ -82,7 +107,7 @@ class Plan:
         found = outputs_in(self.call(model, given))
         if not found:
             raise UnsupportedError(f"{type(model).__name__} returns no tensor of numbers")
-        return found[0]
+        return found[0].unsqueeze(1) if self.pooled else found[0]
 
     def everything(self, model: nn.Module, given: Given) -> list[Tensor]:
         """Return all tensors of numbers that the model returns."""
@@ -97,7 +122,27 @@ class Plan:
             everything=self.everything,
             takes_keep=False in takes,
             takes_source_keep=True in takes,
+            pooled=self.pooled,
         )
+
+
+def pooled_if_so(model: nn.Module, plan: Plan) -> Plan:
+    """Return the plan with `pooled` set if a model gives each text one row of numbers, whatever its length."""
+    if plan.source is not None:
+        return plan
+    needed = [each for each in plan.arguments if each.role == "mask" and each.required]
+    for base in _bases(plan, needed):
+        caller = replace(base.caller("encoder"), vocab=2)
+        shapes = set()
+        try:
+            for length in lengths_for(model)[:3]:
+                with quietly(model), torch.no_grad():
+                    shapes.add(tuple(base.outputs(model, ones(model, caller, length, GAP)).shape))
+        except Exception:  # of the subject's own code, which wants another mask
+            continue
+        one = len(shapes) == 1 and len(next(iter(shapes))) == 2 and next(iter(shapes))[0] == ROWS
+        return replace(plan, pooled=one)
+    return plan
 
 
 def first_plan(model: nn.Module) -> Plan:
@@ -110,7 +155,9 @@ def first_plan(model: nn.Module) -> Plan:
     contents = [each for each in arguments if each.role == "content"]
     required = [each for each in contents if each.required]
     optional = [each for each in contents if not each.required]
-    chosen = required or optional[:1] + [each for each in optional[1:] if each.side == "target"]
+    chosen = required or optional[:1]
+    if len(chosen) == 1 and chosen[0].side != "target":  # a target that may be left out: the model makes it of labels
+        chosen = chosen + [each for each in optional if each.side == "target" and each not in chosen][:1]
     if not 1 <= len(chosen) <= 2:
         signature = inspect.signature(model.forward)
         raise ConfigError(
@@ -213,11 +260,11 @@ def usable_length(model: nn.Module, caller: Caller) -> tuple[int, int]:
             try:
                 with quietly(model), torch.no_grad():
                     out = caller.outputs(model, ones(model, caller, length, gap))
-                if out.ndim >= 2 and out.shape[1] == length:
+                if out.ndim >= 2 and out.shape[1] == (1 if caller.pooled else length):
                     return length, gap
                 what = f"the output has shape {tuple(out.shape)} for {ROWS} rows of {length} tokens"
-                if length not in out.shape and ROWS in out.shape[:1]:
-                    what += ": one row for a text, as a classifier gives it"
+                if out.ndim == 3 and out.shape[0] == ROWS and abs(out.shape[1] - length) <= 2:
+                    raise WrongLengthError(tuple(out.shape), length)
                 problem: Exception = ConfigError(
                     f"{what}; a whole model is examined by what it says of every token. Name the stack inside that "
                     "does, or write down how to get its states: --template FILE"
@@ -235,7 +282,7 @@ def looks_up_tokens(model: nn.Module) -> bool:
     try:
         plan = first_plan(model.eval())
         kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
-        _, caller = that_runs(model, plan, kind)
+        _, caller = that_runs(model, pooled_if_so(model, plan), kind)
         with Tables() as seen, quietly(model), torch.no_grad():
             caller.outputs(model, ones(model, caller, *usable_length(model, caller)))
     except Exception:  # of the user's own code, or none that can be called so

@@ -58,12 +58,14 @@ class Caller:
         takes_source_keep: Whether it can be told where padding of the source is.
         loss: Returns the mean loss per label; None = it computes none.
         scored: Returns the loss and the scores that it was computed from, in one call; None = it returns no such pair.
+        fed: Returns the logits where the text of the decoder is made of the labels; None = it is always given.
         shifts: By how many positions it may move the labels before it compares them; empty = unknown.
         cached: Returns the outputs of new tokens and what to hand in next time, given that of before (None at first);
             None = it has no cache.
         vocab: Number of token ids; None = it takes embeddings.
         source_vocab: Number of ids of the source.
         width: Of the embeddings that it takes.
+        pooled: Whether a text gets one row of numbers, which `outputs` returns as (B, 1, W).
         pad: The id that is padding wherever it stands; None = none is.
         remarks: What was assumed, for the reader.
     """
@@ -75,11 +77,13 @@ class Caller:
     takes_source_keep: bool = False
     loss: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
     scored: Callable[[nn.Module, Given, Tensor], tuple[Tensor, Tensor]] | None = None
+    fed: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
     shifts: tuple[int, ...] = ()
     cached: Callable[[nn.Module, Given, Any], tuple[Tensor, Any]] | None = None
     vocab: int | None = None
     source_vocab: int | None = None
     width: int = 0
+    pooled: bool = False
     pad: int | None = None
     remarks: tuple[tuple[str, dict[str, Any]], ...] = ()
 

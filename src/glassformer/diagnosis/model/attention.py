@@ -31,6 +31,10 @@ def softmax_axis(subject: ModelSubject) -> Finding:
     """The weights with which values are mixed sum to one over the keys."""
     calls = _calls(subject)
     for number, call in enumerate(calls):
+        if call.added:
+            return failed("softmax_axis.added", fault="softmax_axis.added", number=number)
+        if call.after != 1.0 and _near(call.after, call.width**-0.5):
+            return failed("softmax_axis.scaled", fault="softmax_axis.scaled", number=number)
         if not call.summed:
             sums = call.weights.sum(-1)
             return failed("softmax_axis.other", number=number, low=float(sums.min()), high=float(sums.max()))

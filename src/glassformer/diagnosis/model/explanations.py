@@ -663,5 +663,80 @@ FAULTS = {
         ),
         ("divide by (labels != ignored).sum()", "除以 (labels != ignored).sum()"),
     ),
+    "shapes.row": (
+        ("A single text loses its axis: serving one request breaks.", "单独一段文本丢掉了批这一维：单条请求会出错。"),
+        ("squeeze() without an axis", "没有写维度的 squeeze()"),
+    ),
+    "norm.none": (
+        ("What should be brought to one size is not: depth and learning rate decide.", "本应归一的大小没有归一。"),
+        (
+            "(x - mean) / sqrt(var + eps): the brackets, the square root, the axis",
+            "(x - mean) / sqrt(var + eps)：括号、开方、维度",
+        ),
+    ),
+    "norm.sum": (
+        (
+            "Everything behind the norm is smaller by the square root of the width.",
+            "归一化之后的一切都小了宽度的平方根倍。",
+        ),
+        ("x.pow(2).mean(-1, keepdim=True), not sum", "x.pow(2).mean(-1, keepdim=True)，而不是 sum"),
+    ),
+    "norm.query": (
+        ("Keys and values grow with the residual stream.", "键和值会随残差流增大。"),
+        ("y = norm(x); attention(y, y, y)", "y = norm(x); attention(y, y, y)"),
+    ),
+    "label_shift.fed": (
+        (
+            "The decoder must read, at each place, the label of the place before, behind a start token.",
+            "解码器在每个位置应读到前一个位置的标签，最前面是开始符。",
+        ),
+        (
+            "shifted[:, 1:] = labels[:, :-1]; shifted[:, 0] = start; no roll, no shift to the left",
+            "shifted[:, 1:] = labels[:, :-1]; shifted[:, 0] = start；不是 roll，也不是左移",
+        ),
+    ),
+    "accumulation.sum": (
+        (
+            "A sum grows with batch and length: gradients of batches of unequal size do not add up, and no number can "
+            "be compared with another.",
+            "总和随批大小和长度增长：大小不同的批梯度无法合并，数值也无法互相比较。",
+        ),
+        (
+            'reduction="mean", or the sum divided by the number of labels that count',
+            'reduction="mean"，或用总和除以有效标签数',
+        ),
+    ),
+    "position.one_sided": (
+        ("Half of the order is invisible.", "一半的次序信息不可见。"),
+        (
+            "buckets or a bias made for a decoder in an encoder: bidirectional=True, abs() of the distance",
+            "编码器用了解码器的分桶或偏置：bidirectional=True，距离取 abs()",
+        ),
+    ),
+    "position.far": (
+        ("The bias is there to favour what is near.", "偏置的作用是偏向近处。"),
+        ("the minus of the bias: -slope * distance", "偏置的负号：-slope * distance"),
+    ),
+    "position.masked": (
+        ("As soon as a mask is given, order is lost.", "一旦给出掩码，次序信息就丢失了。"),
+        ("bias = mask where bias = bias + mask was meant", "本应 bias = bias + mask 却写成 bias = mask"),
+    ),
+    "softmax_axis.added": (
+        ("Weights no longer sum to one, and may be negative.", "权重之和不再为一，还可能为负。"),
+        (
+            "masks and position biases are added to the scores, before the softmax",
+            "掩码和位置偏置应在 softmax 之前加到分数上",
+        ),
+    ),
+    "softmax_axis.scaled": (
+        (
+            "Scores are as large as without a scale, and what attention returns is too small.",
+            "分数仍像没有缩放一样大，注意力的输出则过小。",
+        ),
+        (
+            "softmax(scores / sqrt(d)), not softmax(scores) / sqrt(d)",
+            "softmax(scores / sqrt(d))，而不是 softmax(scores) / sqrt(d)",
+        ),
+    ),
 }
 """Why, look; where a fault is known better than its property."""

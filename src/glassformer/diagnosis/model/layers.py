@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from glassformer.diagnosis.flow import Passed, record
 from glassformer.diagnosis.model.attention import mixed_before
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
+from glassformer.diagnosis.model.norms import wrong_norm
 from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.stream import doubled, dropped, without_matrices
 from glassformer.diagnosis.structure import (
@@ -154,6 +155,9 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
 
 def norm(subject: ModelSubject) -> Finding:
     """The norm stands where the model says that it does."""
+    wrong = wrong_norm(_calls(subject))
+    if wrong is not None:
+        return wrong
     places = _measured(subject)
     stated = _stated(subject.model, places)
     if not stated:
@@ -184,7 +188,8 @@ def layers(subject: ModelSubject) -> Finding:
     for name, module in subject.model.named_modules():
         if isinstance(module, (nn.ModuleList, nn.Sequential)):
             members = [part for part in module if any(True for _ in part.parameters())]
-            if len({id(part) for part in members}) < len(members):
+            owned = [frozenset(id(each) for each in part.parameters()) for part in members]
+            if len(set(owned)) < len(members):
                 return failed("layers.same", where=name, fault="layers.same", count=len(members))
     given = subject.draw()
     base = subject.run(given)

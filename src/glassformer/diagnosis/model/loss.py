@@ -72,12 +72,17 @@ def label_shift(subject: ModelSubject) -> Finding:
         return failed("label_shift.inside", fault="label_shift.inside")
     if subject.caller.loss is None:
         return passed("label_shift.own")
+    wrong = _fed(subject)
+    if wrong is not None:
+        return wrong
     found, loss, expected = _shift(subject)
     allowed = subject.caller.shifts
     if found is None:
         told = _compared(subject)
         if isinstance(told, Finding):
             return told
+        if told is None and _rows_matter(subject):
+            return failed("label_shift.rows", fault="label_shift.scrambled")
         if told is None:
             return skipped("label_shift.other", loss=loss, expected=expected[allowed[0]] if allowed else expected[0])
         found = told
@@ -85,6 +90,39 @@ def label_shift(subject: ModelSubject) -> Finding:
         return passed(f"label_shift.by_{min(found, 1)}", loss=loss)
     fault = "label_shift.twice" if found > max(allowed) else "label_shift.never"
     return failed("label_shift.wrong", fault=fault, found=found, wanted=max(allowed), loss=loss)
+
+
+def _fed(subject: ModelSubject) -> Finding | None:
+    """What is wrong with how a decoder's text is made of the labels: at position t it is the label of t - 1."""
+    if subject.caller.fed is None:
+        return None
+    given = subject.draw()
+    labels, other = given.inputs, subject.draw(seed=1).inputs
+    base = _scores(subject, given, labels)
+    for at in range(labels.shape[1]):
+        changed = labels.clone()
+        changed[:, at] = other[:, at]
+        felt = (_scores(subject, given, changed) - base).abs().amax((0, 2)) > subject.tolerance * base.abs().max()
+        first = int(felt.nonzero()[0]) if bool(felt.any()) else labels.shape[1]
+        if first != at + 1:
+            fault = "label_shift.never" if first == at else "label_shift.fed"
+            return failed("label_shift.fed", fault=fault, label=at, first=first)
+    return None
+
+
+def _scores(subject: ModelSubject, given: Given, labels: Tensor) -> Tensor:
+    assert subject.caller.fed is not None
+    with quietly(subject.model), torch.no_grad():
+        return subject.caller.fed(subject.model, given, labels)
+
+
+def _rows_matter(subject: ModelSubject) -> bool:
+    """Whether texts in another order, with their labels, give another loss."""
+    given = subject.draw()
+    labels = _labels(subject, given)
+    loss = _loss(subject, given, labels)
+    source = None if given.source is None else given.source.flip(0)
+    return abs(_loss(subject, Given(given.inputs.flip(0), source=source), labels.flip(0)) - loss) > CLOSE * abs(loss)
 
 
 def _compared(subject: ModelSubject) -> Finding | int | None:
@@ -169,6 +207,8 @@ def loss_padding(subject: ModelSubject) -> Finding:
     if ignored is None:
         return skipped("loss.no_label") if not subject.caller.takes_keep else _by_mask(subject, given, labels)
     labels[1:, -3:] = ignored
+    if subject.caller.fed is not None:
+        _scores(subject, given, labels)  # which must not look such a label up
     loss = _loss(subject, given, labels)
     scores, wanted = _moved(logits, labels, shift)
     right = _mean(scores, wanted, ignored)
@@ -202,8 +242,12 @@ def _of_means(logits: Tensor, labels: Tensor, ignored: int) -> float:
 
 def accumulation(subject: ModelSubject) -> Finding:
     """The loss is a mean over labels: parts of a batch, weighed by their labels, make up the whole."""
-    shift, _, _ = _shift(subject)
+    shift, loss, expected = _shift(subject)
     ignored = _ignored(subject)
+    if shift is None:
+        times = _summed(subject, loss, expected)
+        if times is not None:
+            return failed("accumulation.sum", fault="accumulation.sum", times=times)
     if shift is None or ignored is None:
         return skipped("loss.unknown" if shift is None else "loss.no_label")
     given = subject.draw()
@@ -216,3 +260,13 @@ def accumulation(subject: ModelSubject) -> Finding:
     if abs(whole - by_label) <= CLOSE * abs(by_label):
         return passed("accumulation.seen")
     return failed("accumulation.other", whole=whole, by_label=by_label, by_row=sum(parts) / len(parts))
+
+
+def _summed(subject: ModelSubject, loss: float, expected: dict[int, float]) -> int | None:
+    """How often the mean loss of a label is in the loss, where that is a number of rows, of tokens, or of labels."""
+    rows, length = subject.draw().inputs.shape[:2]
+    for shift, mean in expected.items():
+        for times in (rows, length - shift, rows * (length - shift)):
+            if abs(loss - times * mean) <= CLOSE * abs(loss):
+                return times
+    return None

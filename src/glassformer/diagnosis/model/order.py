@@ -151,9 +151,19 @@ def _equal_places(subject: ModelSubject) -> Finding | None:
 
 def _encoder_order(subject: ModelSubject) -> Finding:
     given, order = subject.draw(), _dealt(subject.length)
-    gap = subject.differs(subject.run(given)[:, order], subject.run(Given(given.inputs[:, order])))
+    base = subject.run(given)
+    same = base if subject.caller.pooled else base[:, order]
+    gap = subject.differs(same, subject.run(Given(given.inputs[:, order])))
     if gap <= subject.tolerance:
         return failed("position.none", gap=gap)
+    if subject.caller.takes_keep and subject.caller.pad is None:
+        with_mask = replace(
+            given, keep=torch.ones(given.inputs.shape[:2], dtype=torch.bool, device=given.inputs.device)
+        )
+        turned = subject.run(replace(with_mask, inputs=given.inputs[:, order]))
+        base = subject.run(with_mask)
+        if subject.differs(base if subject.caller.pooled else base[:, order], turned) <= subject.tolerance:
+            return failed("position.masked", fault="position.masked")
     return passed("position.seen", gap=gap)
 
 

@@ -22,7 +22,7 @@ MODEL_PROPERTIES: tuple[Property[ModelSubject], ...] = (
     Property("own_values", MESSAGES, attention.own_values, attention.seen_attention, after=_ROOT),
     Property("cross_attention", MESSAGES, cross.cross_attention, cross.crosses, after=(*_MIXED, "padding")),
     Property("causality", MESSAGES, order.causality, after=(*_MIXED, "cross_attention")),
-    Property("padding", MESSAGES, padding.padding, padding.can_pad, after=(*_MIXED, "label_shift")),
+    Property("padding", MESSAGES, padding.padding, padding.can_pad, after=(*_MIXED, "label_shift", "position")),
     Property("position", MESSAGES, order.position, order.knows_order, after=(*_MIXED, "cross_attention")),
     Property("batch_mates", MESSAGES, basics.batch_mates, after=(*_MIXED, "position")),
     Property("cache", MESSAGES, cache.cache, cache.has_cache, after=_SEEN),
@@ -52,6 +52,7 @@ MODEL_PROPERTIES: tuple[Property[ModelSubject], ...] = (
         "memorise",
         MESSAGES,
         weights.memorise,
+        weights.has_tokens,
         after=(*_SEEN, "residual", "layers", "gradient", "scale", "initial_loss", "cross_attention"),
     ),
 )

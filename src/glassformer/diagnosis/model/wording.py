@@ -40,8 +40,17 @@ SEEN = {
         "the label at {label} changes the gradient of the scores at {score}",
         "{label} 处的标签改变的是 {score} 处分数的梯度",
     ),
+    "label_shift.fed": (
+        "the label at {label} first changes the scores at {first}, and not those at the place behind it",
+        "{label} 处的标签最早改变的是 {first} 处的分数，而不是它后一个位置的分数",
+    ),
+    "label_shift.rows": (
+        "the same texts with the same labels, in another order of rows, give another loss",
+        "同样的文本与标签，只换行的次序，损失就不同",
+    ),
     "label_shift.raw": ("no score but the label's has a gradient", "除标签对应的分数外都没有梯度"),
     "label_shift.softmaxed": ("it is the cross-entropy of softmax(logits)", "它是 softmax(logits) 的交叉熵"),
+    "shapes.row": ("for one text alone the output has shape {shape}", "只有一段文本时输出的形状是 {shape}"),
     "shapes.softmaxed": ("the outputs are probabilities: every row sums to 1", "输出是概率：每行之和为 1"),
     "determinism.seen": ("no difference between two runs", "两次运行没有差别"),
     "determinism.differs": ("two runs differ by {gap:.2g} of the outputs' size", "两次运行相差为输出大小的 {gap:.2g}"),
@@ -124,6 +133,18 @@ SEEN = {
         "products of turned queries and keys differ by {off:.2g} at one distance",
         "距离相同的旋转后查询与键之积相差 {off:.2g}",
     ),
+    "position.one_sided": (
+        "in the first attention, what stands on one side is all at one distance",
+        "在第一个注意力中，一侧的所有位置都被当作同一距离",
+    ),
+    "position.far": (
+        "in every head of the first attention, a token counts the more the farther away it stands",
+        "在第一个注意力的每个头中，越远的词元权重越大",
+    ),
+    "position.masked": (
+        "given a mask that hides nothing, shuffled tokens give the same outputs, shuffled",
+        "给出不遮住任何词元的掩码时，打乱词元，输出只是同样被打乱",
+    ),
     "position.inline": ("attention is no module of its own; outputs are causal", "注意力不是单独的模块；输出是因果的"),
     "cross_attention.none": ("there is no source", "没有源文"),
     "cross_attention.lengths": (
@@ -154,6 +175,14 @@ SEEN = {
         "使用 torch 自带的 nn.MultiheadAttention，已知正确",
     ),
     "attention.unseen": ("no softmax of products of queries and keys was seen", "没有看到查询与键之积的 softmax"),
+    "softmax_axis.added": (
+        "in attention {number} something is added to the weights, after the softmax",
+        "第 {number} 个注意力在 softmax 之后又给权重加上了别的数",
+    ),
+    "softmax_axis.scaled": (
+        "in attention {number} the weights are divided by the square root of the width, after the softmax",
+        "第 {number} 个注意力在 softmax 之后才除以宽度的平方根",
+    ),
     "softmax_axis.seen": ("{count} attentions", "{count} 个注意力"),
     "softmax_axis.other": (
         "in attention {number} the weights of a query sum to {low:.2f} ... {high:.2f}",
@@ -211,10 +240,26 @@ SEEN = {
         "该层传递的是归一化后的输入，输出却没有归一化",
     ),
     "norm.unstated": ("nothing says where the norms are to be; found: {found}", "没有声明归一化的位置；测得：{found}"),
+    "norm.none": (
+        "an input {times:g} times as large gives another output: nothing is normalised",
+        "输入放大 {times:g} 倍，输出就不同：没有起到归一化作用",
+    ),
+    "norm.sum": (
+        "with gains of one, what comes out has size {size:.2g}, not 1",
+        "增益为一时，输出的大小是 {size:.2g} 而不是 1",
+    ),
+    "norm.query": (
+        "queries come from the norm, keys and values from what stands in front of it",
+        "查询来自归一化之后，键和值却来自归一化之前",
+    ),
     "norm.other": ("said to be {wanted}, found {found}", "声明为 {wanted}，测得 {found}"),
     "norm.seen": ("{found}", "{found}"),
     "gradient.seen": ("{count} in all", "共 {count} 个"),
     "gradient.dead": ("no gradient reaches {names} ({count:,} numbers)", "没有梯度到达 {names}（{count:,} 个数）"),
+    "gradient.detached": (
+        "its numbers are used in a product that no gradient leads back from",
+        "它的数值参与了乘法，梯度却无法传回",
+    ),
     "gradient.none": ("no gradient reaches any parameter", "没有梯度到达任何参数"),
     "gradient.unregistered": ("modules in a plain list: {names}", "普通列表中的模块：{names}"),
     "tied.seen": ("{names}", "{names}"),
@@ -240,6 +285,10 @@ SEEN = {
         "损失 {loss:.4f}，应为 {right:.4f}：总和除以了所有位置",
     ),
     "loss_padding.reached": ("loss {loss:.4f} instead of {right:.4f}", "损失 {loss:.4f}，应为 {right:.4f}"),
+    "accumulation.sum": (
+        "the loss is {times} times the mean over labels",
+        "损失是各标签平均损失的 {times} 倍",
+    ),
     "accumulation.seen": ("parts weighed by their labels make up the whole", "各部分按标签数加权等于整体"),
     "accumulation.other": (
         "the batch {whole:.4f}; its rows by labels {by_label:.4f}, by rows {by_row:.4f}",
@@ -296,6 +345,14 @@ REMARKS = {
     "kind_causal": (
         "examined as a decoder: what is before and behind a token counts differently",
         "按解码器检查：词元前后的影响不同",
+    ),
+    "pooled": (
+        "each text gets one row of numbers: what is asked of every token is left out",
+        "每段文本只得到一行数：针对每个词元的检查从略",
+    ),
+    "kind_segments": (
+        "examined as an encoder: it takes token types and sees both sides; --as decoder says otherwise",
+        "按编码器检查：它接受词元类型，且能看到两侧；可用 --as decoder 改变",
     ),
     "kind_guess": (
         "examined as a decoder, as it scores tokens and takes no padding; --as encoder says otherwise",
