@@ -101,7 +101,6 @@ class Planted:
     twin: the name of the healthy record it was made from.
     shows: where it differs from its twin: in the output with equal weights, only after a training step, only in the
         weights it starts with, or by raising.
-    half: "tune" if the examiner was made with it at hand, "held_out" if nobody who made it had seen it.
     where: the submodule at fault, if it is one layer and not all.
     """
 
@@ -110,7 +109,6 @@ class Planted:
     factory: Factory
     property: tuple[str, ...]
     twin: str
-    half: Literal["tune", "held_out"]
     shows: Shows
     where: str | None
 
@@ -394,7 +392,7 @@ def _planted() -> list[Planted]:
     plant(kind, code.InverseSquareRoot, code.PeakTooLate, "schedule")
     plant(kind, code.InverseSquareRoot, code.SquareRootWithoutWarmup, "schedule")
 
-    return [Planted(**draft, half="tune") for draft in drafts]
+    return [Planted(**draft) for draft in drafts]
 
 
 def _fresh_healthy() -> tuple[Healthy, ...]:
@@ -440,7 +438,7 @@ def _fresh() -> tuple[Planted, ...]:
 
     def plant(kind: str, twin: Any, made: Any, *broken: str, shows: Shows = "output", where: str | None = None) -> None:
         factory = made if isinstance(made, type) else _function(made)
-        records.append(Planted(made.__name__, kind, factory, broken, twin.__name__, "held_out", shows, where))
+        records.append(Planted(made.__name__, kind, factory, broken, twin.__name__, shows, where))
 
     kind, code, twin = "model.decoder", fresh_time_first_gpt, fresh_time_first_gpt.TimeFirstGPT
     plant(kind, twin, code.ViewedTimeFirstGPT, "batch_mates", "causality", "position")
