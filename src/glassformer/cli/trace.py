@@ -82,9 +82,9 @@ def trace(
     Every value of one forward pass: its shape by letters and in numbers, some of its numbers, its equation, the paper's
     section, and the line of code that made it. The first block is shown in full, the others as one line.
 
-    --matrix FILE (- = standard input) takes JSON, {"X": [[1, 0], [0, 1]], "W_q": [[..]], "W_k": [[..]], "W_v": [[..]]}, and "words" if
-    you like; or CSV: a line with a name (X, W_q, W_k, W_v, words), then its rows, one a line. X has one row a word,
-    and q = X W_q, k = X W_k, v = X W_v.
+    --matrix FILE takes JSON, {"X": [[1, 0], [0, 1]], "W_q": [[..]], "W_k": [[..]], "W_v": [[..]]}, and "words" if
+    you like; or CSV: a line with a name (X, W_q, W_k, W_v, words), then its rows, one a line; - is standard input.
+    X has one row a word, and q = X W_q, k = X W_k, v = X W_v.
     """
     from glassformer.core.files import ensure_writable
     from glassformer.core.wording import known_language
