@@ -293,7 +293,7 @@ def test_classifier_is_asked_what_can_be_asked_of_one_row() -> None:
     report = check(Classifier())
     assert report.ok
     asked = {each.key for each in report.verdicts if each.status == "pass"}
-    assert {"batch_mates", "padding", "gradient"} <= asked
+    assert {"batch_mates", "position", "gradient"} <= asked
     assert "memorise" not in asked
 
 

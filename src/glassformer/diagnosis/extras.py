@@ -19,7 +19,7 @@ def loss_of(subject: ModelSubject, plan: Plan, name: str) -> str | None:
     given = subject.draw(2)
     try:
         with quietly(subject.model), torch.no_grad():
-            result = plan.call(subject.model, subject.fitted(given, subject.model), **{name: given.inputs})
+            result = plan.call(subject.model, subject.fitted(given, subject.model), {name: given.inputs})
     except Exception:  # of the subject's own code: it wants other labels
         return None
     if loss_in(result) is None:
@@ -40,17 +40,17 @@ class OwnLoss:
     name: str
 
     def __call__(self, model: nn.Module, given: Given, labels: Tensor) -> Tensor:
-        found = loss_in(self.plan.call(model, given, **{self.name: labels}))
+        found = loss_in(self.plan.call(model, given, {self.name: labels}))
         assert found is not None, "it returned one when it was tried"
         return found
 
     def fed(self, model: nn.Module, given: Given, labels: Tensor) -> Tensor:
         """Return the scores of a model that makes the text of its decoder of the labels."""
-        return outputs_in(self.plan.call(model, given, alone=True, **{self.name: labels}), 2)[0]
+        return outputs_in(self.plan.call(model, given, {self.name: labels}, alone=True), 2)[0]
 
     def scored(self, model: nn.Module, given: Given, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss, and the scores that came with it."""
-        result = self.plan.call(model, given, **{self.name: labels})
+        result = self.plan.call(model, given, {self.name: labels})
         loss, outputs = loss_in(result), outputs_in(result, 2)
         assert loss is not None, "it returned one when it was tried"
         return loss, outputs[0] if outputs else loss
@@ -92,7 +92,7 @@ class Stepwise:
             more[self.use] = True
         if self.offset is not None:
             more[self.offset] = seen
-        result = self.plan.call(model, given, **more)
+        result = self.plan.call(model, given, more)
         returned = cache_in(result)
         if returned is None:
             returned = kept  # it was filled in place

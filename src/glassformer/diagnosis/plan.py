@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,6 +20,9 @@ from glassformer.diagnosis.subject import GAP, LENGTHS, Caller, Given, Kind, Mod
 
 ROWS = 5
 """Rows of a trial: hardly ever a number of heads, so that a mask of another form is refused and not broadcast."""
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class WrongLengthError(Exception):
@@ -59,14 +63,14 @@ class Plan:
             each.required for each in self.arguments if each.name == self.inputs
         )
 
-    def call(self, model: nn.Module, given: Given, *, alone: bool = False, **more: Any) -> Any:
+    def call(self, model: nn.Module, given: Given, more: Mapping[str, Any] = NOTHING, *, alone: bool = False) -> Any:
         """Return whatever the model returns.
 
         Args:
             model: What is called.
             given: The texts.
-            alone: Leave out the text of the target, and its mask.
             more: Other arguments by name.
+            alone: Leave out the text of the target, and its mask.
         """
         named: dict[str, Any] = {} if alone else {self.inputs: given.inputs}
         if self.source is not None:
