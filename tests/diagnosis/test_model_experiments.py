@@ -1,0 +1,65 @@
+"""Each experiment on whole models, on a planted bug that it was made for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from glassformer.diagnosis.user_model import examine_named
+
+from .planted.catalogue import FRESH, FRESH_HEALTHY
+
+BUGS = {record.name: record for record in FRESH}
+TWINS = {record.name: record for record in FRESH_HEALTHY}
+
+FOUND = {
+    # Labels that the model turns into its decoder's text.
+    "LabelsReadBart": ("label_shift", "label_shift.never"),
+    "RolledLabelsBart": ("label_shift", "label_shift.fed"),
+    "ShiftedLeftBart": ("label_shift", "label_shift.fed"),
+    "LossShiftsAgainBart": ("label_shift", "label_shift.twice"),
+    "MinusHundredReadBart": ("loss_padding", None),
+    "PaddingAskedBart": ("loss_padding", None),
+    # One row for a text.
+    "PaddingInTheMean": ("padding", None),
+    "TrueForPadding": ("padding", "padding.inverted"),
+    "UnitOverBatch": ("batch_mates", None),
+    "SqueezedBatch": ("shapes", "shapes.row"),
+    # Losses.
+    "TimeFirstLossGPT": ("label_shift", "label_shift.scrambled"),
+    "PerRowLossGPT": ("accumulation", "accumulation.sum"),
+    "ShiftedLikeGPTBert": ("label_shift", "label_shift.twice"),
+    # Norms, weights, and what learns.
+    "QueryNormedGPT": ("norm", "norm.query"),
+    "SummedNormLlama": ("norm", "norm.sum"),
+    "DataAsHeadGPT": ("gradient", "gradient.cut"),
+    "PlainDictGPT": ("gradient", "gradient.unregistered"),
+    "ShallowCopiesBert": ("layers", "layers.same"),
+    # Weights of attention.
+    "BiasAfterSoftmaxGPT": ("softmax_axis", "softmax_axis.added"),
+    "ScaledAfterSoftmaxGPT": ("softmax_axis", "softmax_axis.scaled"),
+    "SumOfAllGPT": ("softmax_axis", None),
+    # Positions by distance.
+    "FarIsNearGPT": ("position", "position.far"),
+    "OneSidedBucketsT5": ("position", "position.one_sided"),
+    "BiasOverwrittenT5": ("position", "position.masked"),
+    # Outputs and caches.
+    "TrimmedTwiceTranslator": ("shapes", None),
+    "RepeatedCachedLlama": ("cache", None),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_bug_is_named_first_whether_or_not_the_kind_is_told(name: str) -> None:
+    record = BUGS[name]
+    for kind in (None, record.kind.removeprefix("model.")):
+        torch.manual_seed(0)
+        report = examine_named(record.factory(), name, kind=kind)
+        first = report.failures[0]
+        assert (first.key, first.finding.fault) == FOUND[name]
+
+
+@pytest.mark.parametrize("name", sorted({BUGS[name].twin for name in FOUND}))
+def test_healthy_twin_is_not_accused(name: str) -> None:
+    torch.manual_seed(0)
+    assert not examine_named(TWINS[name].factory(), name).failures
