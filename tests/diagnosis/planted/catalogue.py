@@ -822,7 +822,7 @@ def _third() -> tuple[Planted, ...]:
     plant(kind, twin, code.QueryNotAddedTransformer, "residual")
     plant(kind, twin, code.TriangleOnSourceTransformer, "cross_attention", "mask", "shapes", "padding")
     plant(kind, twin, code.ReadsItselfTransformer, "cross_attention", "gradient", "causality", "shapes")
-    plant(kind, twin, code.WordsOnlyTransformer, "position")
+    plant(kind, twin, code.WordsOnlyTransformer, "position", "gradient")
 
     kind, code, twin = "model.encoder_decoder", third_multi30k, third_multi30k.Multi30kTransformer
     plant(kind, twin, code.EitherMaskTransformer, "causality", "mask", "padding")
@@ -840,7 +840,7 @@ def _third() -> tuple[Planted, ...]:
 
     kind, code, twin = "model.encoder_decoder", third_forum_translator, third_forum_translator.TeacherForced
     plant(kind, twin, code.AskedForItsInput, "label_shift")
-    plant(kind, twin, code.AskedForThePast, "label_shift")
+    plant(kind, twin, code.AskedForThePast, "label_shift", "causality")
     plant(kind, twin, code.AskedForPadding, "loss_padding")
     plant(kind, twin, code.AnotherWordIgnored, "loss_padding")
 
