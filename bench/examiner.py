@@ -1,6 +1,6 @@
 """How many planted bugs the examiner finds and names, and how often it accuses healthy code.
 
-    python bench/examiner.py --half tune|held_out|healthy|fresh|fresh_healthy [--seeds N] [--classes] [--json]
+    python bench/examiner.py --set first|second|third [--healthy] [--of model|part] [--seeds N] [--classes] [--json]
 
 The bugs and their healthy twins are those of tests/diagnosis/planted. Every one is built under a seed and examined as
 `glassformer check FILE.py:NAME` examines it, with its kind (`--as`) and without; with --classes a class is handed over
@@ -23,19 +23,27 @@ import torch
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
-from diagnosis.planted.catalogue import FRESH, FRESH_HEALTHY, HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
+from diagnosis.planted.catalogue import (
+    FRESH,
+    FRESH_HEALTHY,
+    HEALTHY,
+    PLANTED,
+    PROPERTIES,
+    THIRD,
+    THIRD_HEALTHY,
+    Healthy,
+    Planted,
+)
 from glassformer.core.errors import GlassformerError
 from glassformer.diagnosis.user_model import examine_named
 from glassformer.diagnosis.verdict import Verdict
 
-SETS: dict[str, Sequence[Planted | Healthy]] = {
-    "tune": [each for each in PLANTED if each.half == "tune"],
-    "held_out": [each for each in PLANTED if each.half == "held_out"],
-    "healthy": HEALTHY,
-    "fresh": FRESH,
-    "fresh_healthy": FRESH_HEALTHY,
+SETS: dict[str, tuple[Sequence[Planted], Sequence[Healthy]]] = {
+    "first": (PLANTED, HEALTHY),
+    "second": (FRESH, FRESH_HEALTHY),
+    "third": (THIRD, THIRD_HEALTHY),
 }
-"""What can be examined; "fresh" is a later collection, in other styles."""
+"""Collections by several people in several styles: the bugs, and the healthy code that they were made from."""
 
 MEANS: dict[str, tuple[str, ...]] = {
     # Of models; keys that are words of the catalogue mean themselves.
@@ -254,13 +262,17 @@ def _miss(each: Result) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--half", choices=tuple(SETS), required=True)
+    parser.add_argument("--set", choices=tuple(SETS), required=True)
+    parser.add_argument("--healthy", action="store_true", help="the healthy code in place of the bugs")
+    parser.add_argument("--of", choices=("model", "part"), help="only whole models, or only parts")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--classes", action="store_true", help="hand classes over unmade")
     parser.add_argument("--only", nargs="*", help="names of records")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    records = [each for each in SETS[arguments.half] if not arguments.only or each.name in arguments.only]
+    chosen: Sequence[Planted | Healthy] = SETS[arguments.set][arguments.healthy]
+    chosen = [each for each in chosen if not arguments.of or each.kind.startswith(f"{arguments.of}.")]
+    records = [each for each in chosen if not arguments.only or each.name in arguments.only]
     trials = [(each, given, seed) for given in (True, False) for each in records for seed in range(arguments.seeds)]
     results = []
     for number, (record, given, seed) in enumerate(trials):

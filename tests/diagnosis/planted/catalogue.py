@@ -732,7 +732,7 @@ def _third() -> tuple[Planted, ...]:
 
     def plant(kind: str, twin: Any, made: Any, *broken: str, shows: Shows = "output", where: str | None = None) -> None:
         factory = made if isinstance(made, type) else _function(made)
-        records.append(Planted(made.__name__, kind, factory, broken, twin.__name__, "held_out", shows, where))
+        records.append(Planted(made.__name__, kind, factory, broken, twin.__name__, shows, where))
 
     kind, code, twin = "model.decoder", third_lecture_gpt, third_lecture_gpt.LectureGPT
     plant(kind, twin, code.EmbeddingScaledGPT, "scale")
