@@ -52,6 +52,7 @@ MEANS: dict[str, tuple[str, ...]] = {
     "feed_forward": ("position_wise",),
     "finite": ("shapes",),
     "cross_attention.padding": ("padding", "cross_attention"),
+    "cross_attention.lengths": ("shapes", "mask", "padding", "cross_attention"),
     "cache.position": ("cache", "position"),
     "residual.normed": ("residual", "norm"),
     "position_wise.rows": ("norm", "batch_mates"),

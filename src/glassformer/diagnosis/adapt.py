@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from glassformer.core.errors import ConfigError
-from glassformer.diagnosis.extras import OwnLoss, cached_of, feeds, loss_of
+from glassformer.diagnosis.extras import OwnLoss, cached_of, feeds, loss_of, told_of
 from glassformer.diagnosis.fitting import with_masks
-from glassformer.diagnosis.influence import hides_padding, seems_causal
+from glassformer.diagnosis.influence import hides_padding, marks_padding, seems_causal
 from glassformer.diagnosis.masks import MaskForm
 from glassformer.diagnosis.native import native_caller
-from glassformer.diagnosis.plan import Plan, first_plan, pooled_if_so, that_runs, update, usable_length
+from glassformer.diagnosis.plan import Plan, first_plan, that_runs, update, usable_length, with_outputs
 from glassformer.diagnosis.subject import Caller, Given, Kind, ModelSubject
 from glassformer.diagnosis.torch_modules import torch_caller
 from glassformer.models.transformer import Transformer
@@ -45,7 +45,7 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
     kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
     if wanted is not None and (wanted == "encoder_decoder") != (kind == "encoder_decoder"):
         raise ConfigError(f"forward takes {1 + (plan.source is not None)} text(s); this is no {wanted}")
-    plan, caller = that_runs(model, pooled_if_so(model, plan), kind)
+    plan, caller = that_runs(model, with_outputs(model, plan), kind)
     subject = ModelSubject(model, caller, *usable_length(model, caller))
     remarks: list[tuple[str, dict[str, Any]]] = []
     plan = with_masks(subject, plan, wanted)
@@ -53,6 +53,10 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
     loss = next((each.name for each in plan.arguments if each.role == "labels"), None)
     with_loss = None if loss is None else loss_of(subject, plan, loss)
     cached = cached_of(subject, plan)
+    if plan.cuts:
+        remarks.append(("cuts", {}))
+    if plan.asks is not None:
+        remarks.append(("asks", {"name": plan.asks}))
     if plan.pooled:
         remarks.append(("pooled", {}))
     elif kind == "encoder":
@@ -65,6 +69,7 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
     known = kind == "decoder" or caller.takes_keep or caller.takes_source_keep
     pad = None if known else _pad_of(subject)
     own = None if loss is None or with_loss is None else OwnLoss(plan, loss)
+    told = told_of(subject, plan) if plan.cuts else None
     fed = None if own is None or not (plan.feeds_itself and feeds(subject, own)) else own.fed
     subject.caller = replace(
         caller,
@@ -72,6 +77,7 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
         loss=own,
         scored=None if own is None else own.scored,
         fed=fed,
+        told=told,
         shifts=shifts,
         cached=cached if kind != "encoder" else None,
         remarks=tuple(remarks),
@@ -143,9 +149,12 @@ def _pad_of(subject: ModelSubject) -> int | None:
     if known is not None:
         return known
     before = subject.caller
+    of_source = before.kind == "encoder_decoder"
+    if marks_padding(subject, 0, of_source=of_source):
+        return 0
     subject.caller = _padded_by_id(before, 0)
     try:
-        return 0 if hides_padding(subject, of_source=before.kind == "encoder_decoder") else None
+        return 0 if hides_padding(subject, of_source=of_source) else None
     except Exception:  # of the subject's own code, which does not bear a shorter text
         return None
     finally:

@@ -68,6 +68,31 @@ def feeds(subject: ModelSubject, own: OwnLoss) -> bool:
 
 
 @dataclass(frozen=True)
+class OfText:
+    """The loss of a text that holds its own labels.
+
+    Attributes:
+        plan: The call, of a model that takes off the last token.
+    """
+
+    plan: Plan
+
+    def __call__(self, model: nn.Module, given: Given) -> tuple[Tensor, Tensor]:
+        result = replace(self.plan, cuts=False).call(model, given)
+        loss = loss_in(result)
+        assert loss is not None, "it returned one when it was tried"
+        return outputs_in(result, 2)[0], loss
+
+
+def told_of(subject: ModelSubject, plan: Plan) -> OfText | None:
+    """Return how a model is asked for scores and loss of a text, if it returns both."""
+    given = subject.fitted(subject.draw(2), subject.model)
+    with quietly(subject.model), torch.no_grad():
+        result = plan.call(subject.model, given)
+    return None if loss_in(result) is None else OfText(plan)
+
+
+@dataclass(frozen=True)
 class Stepwise:
     """A call that goes on from where the last one stopped.
 

@@ -94,6 +94,33 @@ def _pad_id_hides(subject: ModelSubject) -> bool:
     return subject.differs(subject.run(short)[1:], subject.run(one)[1:, :length]) <= subject.tolerance
 
 
+def marks_padding(subject: ModelSubject, token: int, *, of_source: bool) -> bool:
+    """Return whether some module is handed a mask that marks where an id stands, and nothing else.
+
+    Args:
+        subject: The model.
+        token: The id.
+        of_source: Whether it stands in the source.
+    """
+    one = subject.draw(ROWS)
+    text = one.source if of_source else one.inputs
+    if text is None or text.is_floating_point():
+        return False
+    place = ~kept(ROWS, text.shape[1]).to(text.device)
+    text = text.masked_fill(text == token, token + 1).masked_fill(place, token)
+    given = replace(one, source=text) if of_source else replace(one, inputs=text)
+    for call in record(subject.model, lambda: subject.run(given)):
+        for mask in call.inputs:
+            if mask.shape[0] != ROWS or mask.numel() != text.numel() or mask.shape[-1] != text.shape[1]:
+                continue
+            low, high = mask.min(), mask.max()
+            marked = (mask != mask.flatten()[0]).reshape(text.shape)
+            two = bool(((mask == low) | (mask == high)).all()) and bool(low != high)
+            if two and torch.equal(marked, place):
+                return True
+    return False
+
+
 def influence(subject: ModelSubject) -> Tensor:
     """Return how much output i of each text changes when token j does, by the outputs' size. *Shape:* (B, T, T)."""
     one = subject.draw(TEXTS)

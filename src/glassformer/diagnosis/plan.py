@@ -48,6 +48,8 @@ class Plan:
         inputs: The one that takes the text.
         masks: The form of each mask that is given.
         pooled: Whether a text gets one row of numbers.
+        asks: The argument that takes labels, where only with it there are scores of every token.
+        cuts: Whether the last token of the text is left out: what predicts nothing here is taken off inside.
     """
 
     arguments: Sequence[Argument]
@@ -55,6 +57,8 @@ class Plan:
     inputs: str
     masks: Mapping[str, MaskForm] = field(default_factory=dict)
     pooled: bool = False
+    asks: str | None = None
+    cuts: bool = False
 
     @property
     def feeds_itself(self) -> bool:
@@ -72,7 +76,11 @@ class Plan:
             more: Other arguments by name.
             alone: Leave out the text of the target, and its mask.
         """
+        if self.cuts:
+            given = one_more(given)
         named: dict[str, Any] = {} if alone else {self.inputs: given.inputs}
+        if self.asks is not None:
+            named[self.asks] = given.inputs
         if self.source is not None:
             named[self.source] = given.source
         for name, form in self.masks.items():
@@ -130,22 +138,36 @@ class Plan:
         )
 
 
-def pooled_if_so(model: nn.Module, plan: Plan) -> Plan:
-    """Return the plan with `pooled` set if a model gives each text one row of numbers, whatever its length."""
-    if plan.source is not None:
-        return plan
+def one_more(given: Given) -> Given:
+    """Return a text with its last token once more, for a model that takes off the last one."""
+    inputs = torch.cat([given.inputs, given.inputs[:, -1:]], 1)
+    keep = None if given.keep is None else torch.cat([given.keep, given.keep[:, -1:]], 1)
+    return replace(given, inputs=inputs, keep=keep)
+
+
+def with_outputs(model: nn.Module, plan: Plan) -> Plan:
+    """Return the plan with what is to be known of the outputs' length: whether it is one row, or one too few."""
     needed = [each for each in plan.arguments if each.role == "mask" and each.required]
+    kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
+    labels = next((each.name for each in plan.arguments if each.role == "labels"), None)
     for base in _bases(plan, needed):
-        caller = replace(base.caller("encoder"), vocab=2)
-        shapes = set()
+        caller = replace(base.caller(kind), vocab=2, source_vocab=2)
+        found = []
         try:
             for length in lengths_for(model)[:3]:
                 with quietly(model), torch.no_grad():
-                    shapes.add(tuple(base.outputs(model, ones(model, caller, length, GAP)).shape))
+                    shape = base.outputs(model, ones(model, caller, length, GAP)).shape
+                found.append((tuple(shape), length))
         except Exception:  # of the subject's own code, which wants another mask
             continue
-        one = len(shapes) == 1 and len(next(iter(shapes))) == 2 and next(iter(shapes))[0] == ROWS
-        return replace(plan, pooled=one)
+        if all(len(shape) == 3 and shape[:2] == (ROWS, length - 1) for shape, length in found):
+            return replace(plan, cuts=plan.source is not None or labels is None)
+        one = len({shape for shape, _ in found}) == 1 and found[0][0][0] == ROWS
+        if one and plan.source is None:
+            shape = found[0][0]
+            last = len(shape) == 3 and shape[1] == 1 and labels is not None
+            return replace(plan, asks=labels if last else None, pooled=len(shape) == 2)
+        return plan
     return plan
 
 
@@ -267,7 +289,8 @@ def usable_length(model: nn.Module, caller: Caller) -> tuple[int, int]:
                 if out.ndim >= 2 and out.shape[1] == (1 if caller.pooled else length):
                     return length, gap
                 what = f"the output has shape {tuple(out.shape)} for {ROWS} rows of {length} tokens"
-                if out.ndim == 3 and out.shape[0] == ROWS and abs(out.shape[1] - length) <= 2:
+                cut = out.ndim == 3 and out.shape[0] == ROWS and abs(out.shape[1] - length) <= 2
+                if cut or (out.ndim == 2 and out.shape[0] == length):
                     raise WrongLengthError(tuple(out.shape), length)
                 problem: Exception = ConfigError(
                     f"{what}; a whole model is examined by what it says of every token. Name the stack inside that "
@@ -286,7 +309,7 @@ def looks_up_tokens(model: nn.Module) -> bool:
     try:
         plan = first_plan(model.eval())
         kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
-        _, caller = that_runs(model, pooled_if_so(model, plan), kind)
+        _, caller = that_runs(model, with_outputs(model, plan), kind)
         with Tables() as seen, quietly(model), torch.no_grad():
             caller.outputs(model, ones(model, caller, *usable_length(model, caller)))
     except Exception:  # of the user's own code, or none that can be called so

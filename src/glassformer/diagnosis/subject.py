@@ -59,6 +59,8 @@ class Caller:
         loss: Returns the mean loss per label; None = it computes none.
         scored: Returns the loss and the scores that it was computed from, in one call; None = it returns no such pair.
         fed: Returns the logits where the text of the decoder is made of the labels; None = it is always given.
+        told: Returns the logits (B, T, V) and the loss of a text (B, T + 1) that holds its own labels; None = it does
+            not.
         shifts: By how many positions it may move the labels before it compares them; empty = unknown.
         cached: Returns the outputs of new tokens and what to hand in next time, given that of before (None at first);
             None = it has no cache.
@@ -78,6 +80,7 @@ class Caller:
     loss: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
     scored: Callable[[nn.Module, Given, Tensor], tuple[Tensor, Tensor]] | None = None
     fed: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
+    told: Callable[[nn.Module, Given], tuple[Tensor, Tensor]] | None = None
     shifts: tuple[int, ...] = ()
     cached: Callable[[nn.Module, Given, Any], tuple[Tensor, Any]] | None = None
     vocab: int | None = None

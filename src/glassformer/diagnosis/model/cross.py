@@ -46,9 +46,9 @@ def cross_attention(subject: ModelSubject) -> Finding:
 
 def misread(subject: ModelSubject) -> Finding | None:
     """Return what is wrong with how the source is read, padding aside; None if nothing is."""
-    if subject.source_length == subject.length:
-        return failed("cross_attention.lengths", fault="cross_attention.roles")
     one, other = subject.draw(), subject.draw(seed=1)
+    if subject.source_length == subject.length:
+        return _roles(subject, one, other) or failed("cross_attention.lengths", fault="cross_attention.lengths")
     base = subject.run(one)
     changed = subject.run(with_other_source(one, other, slice(None)))
     felt = (base.double() - changed.double()).abs().amax(-1).amin()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -17,7 +19,8 @@ CLOSE = 1e-4
 
 def has_loss(subject: ModelSubject) -> Said | None:
     """Why the loss cannot be examined."""
-    return reason("loss.none") if subject.caller.loss is None else None
+    found = subject.caller.loss is not None or subject.caller.told is not None
+    return None if found else reason("loss.none")
 
 
 def shifts(subject: ModelSubject) -> Said | None:
@@ -70,6 +73,8 @@ def label_shift(subject: ModelSubject) -> Finding:
     """Position t is compared with the token behind it: the labels are moved once, by the caller or by the model."""
     if subject.kind != "encoder" and _moves_inputs(subject):
         return failed("label_shift.inside", fault="label_shift.inside")
+    if subject.caller.told is not None:
+        return _told(subject)
     if subject.caller.loss is None:
         return passed("label_shift.own")
     wrong = _fed(subject)
@@ -78,6 +83,8 @@ def label_shift(subject: ModelSubject) -> Finding:
     found, loss, expected = _shift(subject)
     allowed = subject.caller.shifts
     if found is None:
+        if _viewed(subject, loss):
+            return failed("label_shift.viewed", fault="label_shift.scrambled")
         told = _compared(subject)
         if isinstance(told, Finding):
             return told
@@ -90,6 +97,43 @@ def label_shift(subject: ModelSubject) -> Finding:
         return passed(f"label_shift.by_{min(found, 1)}", loss=loss)
     fault = "label_shift.twice" if found > max(allowed) else "label_shift.never"
     return failed("label_shift.wrong", fault=fault, found=found, wanted=max(allowed), loss=loss)
+
+
+def _asked(subject: ModelSubject, *, padded: bool) -> tuple[float, Tensor, Tensor]:
+    """Loss, logits (B, T, V) and text (B, T + 1) of a model that takes the labels from the text."""
+    assert subject.caller.told is not None
+    given = subject.draw(length=subject.length + 1)
+    if padded and subject.caller.pad is not None:
+        inputs = given.inputs.clone()
+        inputs[1:, -3:] = subject.caller.pad
+        given = replace(given, inputs=inputs)
+    with quietly(subject.model), torch.no_grad():
+        logits, loss = subject.caller.told(subject.model, subject.fitted(given, subject.model))
+    return float(loss), logits.double(), given.inputs
+
+
+def _told(subject: ModelSubject) -> Finding:
+    """The score at each position is compared with the token behind it."""
+    loss, logits, text = _asked(subject, padded=False)
+    if abs(_mean(logits, text[:, 1:]) - loss) <= CLOSE * abs(loss):
+        return passed("label_shift.by_0", loss=loss)
+    if abs(_mean(logits, text[:, :-1]) - loss) <= CLOSE * abs(loss):
+        return failed("label_shift.read", fault="label_shift.never")
+    return skipped("label_shift.other", loss=loss, expected=_mean(logits, text[:, 1:]))
+
+
+def _told_padding(subject: ModelSubject) -> Finding:
+    """Padding of a text is not asked for."""
+    pad = subject.caller.pad
+    loss, logits, text = _asked(subject, padded=True)
+    if pad is None:
+        return skipped("loss.no_label")
+    right = _mean(logits, text[:, 1:], pad)
+    if abs(right - loss) <= CLOSE * abs(loss):
+        return passed("loss_padding.seen", ignored=pad)
+    if abs(_mean(logits, text[:, 1:]) - loss) <= CLOSE * abs(loss):
+        return failed("loss_padding.reached", loss=loss, right=right)
+    return skipped("loss.unknown")
 
 
 def _fed(subject: ModelSubject) -> Finding | None:
@@ -114,6 +158,14 @@ def _scores(subject: ModelSubject, given: Given, labels: Tensor) -> Tensor:
     assert subject.caller.fed is not None
     with quietly(subject.model), torch.no_grad():
         return subject.caller.fed(subject.model, given, labels)
+
+
+def _viewed(subject: ModelSubject, loss: float) -> bool:
+    """Whether the loss takes the scores, time before classes, for classes before time."""
+    given = subject.draw()
+    labels, logits = _labels(subject, given), subject.run(given).double()
+    found = F.cross_entropy(logits.reshape(logits.shape[0], logits.shape[2], -1), labels)
+    return abs(float(found) - loss) <= CLOSE * abs(loss)
 
 
 def _rows_matter(subject: ModelSubject) -> bool:
@@ -198,6 +250,8 @@ def _ignored(subject: ModelSubject) -> int | None:
 
 def loss_padding(subject: ModelSubject) -> Finding:
     """Positions without a label add nothing to the loss and are not counted."""
+    if subject.caller.told is not None:
+        return _told_padding(subject)
     shift, _, _ = _shift(subject)
     if shift is None:
         return skipped("loss.unknown")
@@ -242,6 +296,8 @@ def _of_means(logits: Tensor, labels: Tensor, ignored: int) -> float:
 
 def accumulation(subject: ModelSubject) -> Finding:
     """The loss is a mean over labels: parts of a batch, weighed by their labels, make up the whole."""
+    if subject.caller.loss is None:
+        return skipped("loss.no_label")
     shift, loss, expected = _shift(subject)
     ignored = _ignored(subject)
     if shift is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 
 from glassformer.diagnosis.flow import Passed
 from glassformer.diagnosis.model.findings import failed
@@ -23,7 +24,7 @@ def wrong_norm(calls: Sequence[Passed]) -> Finding | None:
     Args:
         calls: Of every module in one run.
     """
-    norms = [call for call in norms_among(calls) if "norm" in type(call.module).__name__.lower()]
+    norms = [call for call in norms_among(calls) if "norm" in f"{call.name} {type(call.module).__name__}".lower()]
     for call in norms:
         found = _no_norm(call)
         if found is not None:
@@ -48,6 +49,9 @@ def _no_norm(call: Passed) -> Finding | None:
     size = float(one.double().pow(2).mean().sqrt())
     if float((one - other).double().abs().max()) > CLOSE * max(size, 1e-30) * TIMES:
         return failed("norm.none", where=call.name, fault="norm.none", times=TIMES)
+    rows = one.double().pow(2).mean(-1).sqrt()
+    if float(rows.max() - rows.min()) > 0.1 * size and not isinstance(module, nn.GroupNorm):
+        return failed("norm.uneven", where=call.name, fault="norm.none", low=float(rows.min()), high=float(rows.max()))
     width = x.shape[-1]
     if gains and abs(size * width**0.5 - 1) < CLOSE and width > 2:
         return failed("norm.sum", where=call.name, fault="norm.sum", size=size)

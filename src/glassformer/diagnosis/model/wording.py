@@ -44,6 +44,14 @@ SEEN = {
         "the label at {label} first changes the scores at {first}, and not those at the place behind it",
         "{label} 处的标签最早改变的是 {first} 处的分数，而不是它后一个位置的分数",
     ),
+    "label_shift.read": (
+        "each score is compared with the token that was just read",
+        "每个分数与刚刚读到的词元相比",
+    ),
+    "label_shift.viewed": (
+        "the loss is that of scores (B, T, V) read as (B, V, T)",
+        "损失是把分数 (B, T, V) 当作 (B, V, T) 读出来的",
+    ),
     "label_shift.rows": (
         "the same texts with the same labels, in another order of rows, give another loss",
         "同样的文本与标签，只换行的次序，损失就不同",
@@ -244,6 +252,10 @@ SEEN = {
         "an input {times:g} times as large gives another output: nothing is normalised",
         "输入放大 {times:g} 倍，输出就不同：没有起到归一化作用",
     ),
+    "norm.uneven": (
+        "with gains of one, vectors come out with sizes from {low:.2g} to {high:.2g}",
+        "增益为一时，各向量的大小从 {low:.2g} 到 {high:.2g} 不等",
+    ),
     "norm.sum": (
         "with gains of one, what comes out has size {size:.2g}, not 1",
         "增益为一时，输出的大小是 {size:.2g} 而不是 1",
@@ -349,6 +361,14 @@ REMARKS = {
     "pooled": (
         "each text gets one row of numbers: what is asked of every token is left out",
         "每段文本只得到一行数：针对每个词元的检查从略",
+    ),
+    "cuts": (
+        "the last token of each text is left out inside: one more is given",
+        "模型内部去掉了每段文本的最后一个词元：因此多给一个",
+    ),
+    "asks": (
+        "without {name} only the last token is scored, so {name} are always given",
+        "不给 {name} 时只对最后一个词元打分，因此总是给出 {name}",
     ),
     "kind_segments": (
         "examined as an encoder: it takes token types and sees both sides; --as decoder says otherwise",
