@@ -164,9 +164,9 @@ def with_outputs(model: nn.Module, plan: Plan) -> Plan:
             return replace(plan, cuts=plan.source is not None or labels is None)
         one = len({shape for shape, _ in found}) == 1 and found[0][0][0] == ROWS
         if one and plan.source is None:
-            shape = found[0][0]
-            last = len(shape) == 3 and shape[1] == 1 and labels is not None
-            return replace(plan, asks=labels if last else None, pooled=len(shape) == 2)
+            out = found[0][0]
+            last = len(out) == 3 and out[1] == 1 and labels is not None
+            return replace(plan, asks=labels if last else None, pooled=len(out) == 2)
         return plan
     return plan
 
