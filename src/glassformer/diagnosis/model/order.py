@@ -214,7 +214,8 @@ def _table(subject: ModelSubject) -> Finding | None:
             plain = table.data_ptr() not in {each.data_ptr() for each in subject.model.buffers()}
             if wrong is not None and plain:
                 return failed("position.unregistered", fault="position.unregistered")
-            return wrong if float(table.abs().max()) <= 1.0 else None
+            if wrong is not None and float(table.abs().max()) <= 1.0:
+                return wrong
     return None
 
 
