@@ -41,6 +41,10 @@ WORDS = Catalogue(
             "en": "the shapes: q (B, H, T, E), k and v (B, H, S, E), output (B, H, T, E)",
             "zh": "形状：q (B, H, T, E)，k 与 v (B, H, S, E)，输出 (B, H, T, E)",
         },
+        "attention_runs_flat": {
+            "en": "the output has shape {shape}; it works on one row and one head only, (T, E), not on (B, H, T, E)",
+            "zh": "输出形状为 {shape}；它只适用于一个样本、一个头，即 (T, E)，不能用于 (B, H, T, E)",
+        },
         "attention_runs": {"en": "the output has shape {shape}", "zh": "输出形状为 {shape}"},
         "attention_shape": {
             "en": "the output has shape {got}; it must be {wanted}",
@@ -192,6 +196,22 @@ WORDS = Catalogue(
             "zh": "连续做了两次 softmax：所有键看起来几乎一样",
         },
         "axis_twice.look": {"en": "softmax(dim=-1), once", "zh": "softmax(dim=-1) 只做一次"},
+        "keys_unread": {
+            "en": "no query reads key {at} of {keys}: another key and value there change nothing",
+            "zh": "没有任何查询读到第 {at} 个键（共 {keys} 个）：换掉那里的键和值，结果不变",
+        },
+        "keys_unread.look": {
+            "en": "which keys are left out: a last block that is not full, a slice that ends too early, a mask",
+            "zh": "漏掉了哪些键：不满的最后一块、结束过早的切片、掩码",
+        },
+        "axis_parts": {
+            "en": "the softmax goes over parts of the keys: a key that fits better takes nothing from those of other parts",
+            "zh": "softmax 只在部分键上进行：一个更匹配的键不会从其他部分的键那里取走权重",
+        },
+        "axis_parts.look": {
+            "en": "blocks of keys must share one sum: rescale what was gathered before by exp(old maximum - new maximum)",
+            "zh": "各块的键必须共用一个总和：先前的累积要乘以 exp(旧最大值 - 新最大值)",
+        },
         "axis_sums": {
             "en": "the weights of a query do not sum to one, but to {low} ... {high}",
             "zh": "一个查询的权重之和不是 1，而是 {low} ... {high}",
@@ -236,6 +256,14 @@ WORDS = Catalogue(
         "sides_swapped": {
             "en": "queries and keys are swapped: k q^T, and not q k^T",
             "zh": "查询与键互换了：算的是 k q^T，而不是 q k^T",
+        },
+        "sides_reshaped": {
+            "en": "the keys are reshaped to (E, S) where they must be transposed: numbers of several keys are mixed",
+            "zh": "键被 reshape 成 (E, S)，而应当转置：不同键的数值混在了一起",
+        },
+        "sides_reshaped.look": {
+            "en": "k.transpose(-2, -1) in place of view or reshape",
+            "zh": "用 k.transpose(-2, -1)，而不是 view 或 reshape",
         },
         "sides_swapped.look": {"en": "rows of the scores are queries", "zh": "分数的行应对应查询"},
         "attention_lengths.name": {
@@ -284,6 +312,25 @@ WORDS = Catalogue(
             "en": "rows of a mask are queries, columns are keys",
             "zh": "掩码的行是查询，列是键",
         },
+        "mask_row": {
+            "en": "rows of the batch are given each other's masks",
+            "zh": "批次里的样本用了彼此的掩码",
+        },
+        "mask_row.look": {
+            "en": "batch and heads in one axis: repeat_interleave(H, dim=0) repeats each row's mask for its own heads, "
+            "repeat(H, 1, 1) does not",
+            "zh": "批次与头合成一维时：repeat_interleave(H, dim=0) 才把每个样本的掩码给它自己的各个头，repeat(H, 1, 1) 不行",
+        },
+        "mask_times": {
+            "en": "the scores are multiplied by the mask: a score of 0 is not hidden",
+            "zh": "分数被乘以掩码：分数为 0 并不等于被遮住",
+        },
+        "mask_times.look": {"en": "masked_fill(~mask, -inf) before the softmax", "zh": "在 softmax 之前 masked_fill(~mask, -inf)"},
+        "mask_plus": {
+            "en": "the mask is added to the scores as 1 and 0: nothing is hidden by that",
+            "zh": "掩码以 1 和 0 加到分数上：这样什么都遮不住",
+        },
+        "mask_plus.look": {"en": "add 0 and -inf, or masked_fill before the softmax", "zh": "应加 0 和 -inf，或在 softmax 之前 masked_fill"},
         "mask_inverted": {
             "en": "the mask is inverted: what may be seen is hidden, and the other way round",
             "zh": "掩码弄反了：该看的被遮住，该遮的能看到",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,23 @@ Meaning = Literal["keep", "hide", "additive", "keep_number", "hide_number"]
 """How a mask says what a query may see: True = may, True = may not, 0 or -inf to add, 1 and 0, 0 and 1."""
 
 MEANINGS: tuple[Meaning, ...] = ("keep", "hide", "additive", "keep_number", "hide_number")
+
+
+def meanings_against(name: str, beside: Collection[str]) -> tuple[Meaning, ...]:
+    """Return what the numbers of a mask cannot say, going by its name: `keep` is no word for what is hidden.
+
+    Args:
+        name: Of the argument.
+        beside: Names of all arguments.
+    """
+    low = name.lower()
+    if any(word in low for word in ("keep", "valid", "visible", "allow")):
+        return ("hide", "additive", "hide_number")
+    if "key_padding" in low:
+        return ("keep", "keep_number")
+    # As Keras and the reference library say it, and torch's function, which has both arguments.
+    shows = low == "attention_mask" or (low == "attn_mask" and "is_causal" in beside)
+    return ("hide", "hide_number") if shows else ()
 
 
 SHAPES = {

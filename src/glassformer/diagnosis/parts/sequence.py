@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from glassformer.diagnosis.parts.calling import (
     MEANINGS,
     MaskForm,
-    Meaning,
     influence,
+    meanings_against,
     modules_of,
     tensors_in,
 )
@@ -274,28 +274,38 @@ def _best(subject: SequenceSubject, names: Sequence[str], shapes: Sequence[str],
             badness = trial(way.name, way.form)
         except Exception:
             continue
+        if badness == 0 and way.form.meaning == "additive":
+            return _read_backwards(way, trial) or way
         if badness == 0:
             return way
         found.append((badness, len(found), way))
     return min(found)[2] if found else None
 
 
+def _read_backwards(way: MaskWay, trial: Trial) -> MaskWay | None:
+    """The way of saying it with True and False, where the name tells what these mean, and they are taken for the
+    contrary; numbers to add may be right all the same."""
+    if not meanings_against(way.name, ()):
+        return None
+    told, contrary = (replace(way, form=replace(way.form, meaning=each)) for each in ("hide", "keep"))
+    if told.form.meaning in meanings_against(way.name, ()):
+        told, contrary = contrary, told
+    try:
+        return told if trial(contrary.name, contrary.form) == 0 < trial(told.name, told.form) else None
+    except Exception:
+        return None
+
+
 def _ways(subject: SequenceSubject, names: Sequence[str], shapes: Sequence[str]) -> Iterator[MaskWay]:
+    known = parameters_of(subject.thing.instance)
+    against = {name: meanings_against(name, known) for name in names}
     heads = subject.n_heads or next((n for n in (4, 2, 8, 1) if subject.d_model % n == 0), N_HEADS)
     for shape in shapes:
         for meaning in MEANINGS:
             for name in names:
-                if meaning in _against(name):
+                if meaning in against[name]:
                     continue
                 yield MaskWay(name, MaskForm(meaning, shape, heads))
-
-
-def _against(name: str) -> tuple[Meaning, ...]:
-    """What the numbers of a mask cannot say, going by its name: `keep` is no word for what is hidden."""
-    low = name.lower()
-    if any(word in low for word in ("keep", "valid", "visible", "allow")):
-        return ("hide", "additive", "hide_number")
-    return ("keep", "keep_number") if "key_padding" in low else ()
 
 
 def _pair_trial(subject: SequenceSubject, memory: Tensor | None) -> Trial:
