@@ -102,6 +102,9 @@ MEANS: dict[str, tuple[str, ...]] = {
     "heads_mask": ("mask",),
     "heads_padding": ("padding", "mask"),
     "heads_divide": ("heads",),
+    "heads_cross": ("cross_attention",),
+    "unlisted": ("gradient",),
+    "cross_crash": ("cross_attention", "shapes"),
     # Layers.
     "layer_run": ("shapes",),
     "layer_repeat": ("determinism",),

@@ -21,7 +21,7 @@ from glassformer.diagnosis.parts.calling import (
     tensors_in,
 )
 from glassformer.diagnosis.parts.hypotheses import RIGHT, explained, measured_scale, shared_out
-from glassformer.diagnosis.parts.making import D_HEAD, Thing, parameters_of, positional_of
+from glassformer.diagnosis.parts.making import D_HEAD, Thing, asked_in, parameters_of, positional_of
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 
@@ -62,7 +62,8 @@ class AttentionSubject:
             assert self.mask_name is not None, "asked only where there is a mask"
             options[self.mask_name] = form.of(visible[:, 0])
         with torch.no_grad():
-            found = self.thing.instance(self._flat(q), self._flat(k), self._flat(v), **options)
+            given = {"q": self._flat(q), "k": self._flat(k), "v": self._flat(v)}
+            found = self.thing.instance(*(given[each] for each in asked_in(self.thing.instance) or "qkv"), **options)
         tensors = [self._back(tensor, q.shape) for tensor in tensors_in(found)]
         if not tensors:
             raise TypeError(f"it returned {type(found).__name__}, and not a tensor")

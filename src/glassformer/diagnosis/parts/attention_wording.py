@@ -114,6 +114,49 @@ WORDS = Catalogue(
             "en": "q = W_q(query), k = W_k(key), v = W_v(value): each from its own argument",
             "zh": "q = W_q(query)，k = W_k(key)，v = W_v(value)：各来自自己的参数",
         },
+        "unlisted_first": {
+            "en": "it computes with numbers that are not its parameters: that comes first",
+            "zh": "它用了不属于自己参数的数：应先解决这个问题",
+        },
+        "unlisted": {
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is given "
+            "them, and no file keeps them",
+            "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
+        },
+        "unlisted.look": {
+            "en": "a plain list or dict of modules: nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Parameter",
+            "zh": "普通的 list 或 dict 里放了模块：应使用 nn.ModuleList、nn.ModuleDict、nn.Sequential、nn.Parameter",
+        },
+        "heads_placed": {
+            "en": "{heads} heads of softmax(scores) v, whose scores know the distance",
+            "zh": "{heads} 个头，各为 softmax(分数) v，分数中含有相对位置",
+        },
+        "heads_know": {"en": "its scores know the distance", "zh": "它的分数中含有相对位置"},
+        "heads_cross.name": {"en": "it reads the other sequence that it is given", "zh": "读取给它的另一个序列"},
+        "heads_cross.why": {
+            "en": "cross-attention asks with one text and looks at another one, which is longer or shorter",
+            "zh": "交叉注意力用一段文本查询另一段，两者长度不同",
+        },
+        "heads_cross.look": {
+            "en": "where k and v come from, and lengths that are taken from the query",
+            "zh": "k 与 v 来自哪里；是否把查询的长度用在了键上",
+        },
+        "cross_read": {"en": "{T} queries read {S} keys and values", "zh": "{T} 个查询读取 {S} 个键与值"},
+        "cross_crash": {
+            "en": "{T} queries and {S} keys and values do not work: {what}",
+            "zh": "{T} 个查询配 {S} 个键与值时出错：{what}",
+        },
+        "cross_unread": {"en": "another {name} changes nothing", "zh": "换一个 {name}，结果不变"},
+        "cross_default": {
+            "en": "without {name} it gives something else than with the second argument in its place",
+            "zh": "省略 {name} 时的结果，与用第二个参数代替它时不同",
+        },
+        "cross_default.look": {
+            "en": "what stands in for {name}: the second argument, not the query",
+            "zh": "{name} 省略时用什么代替：应是第二个参数，而不是查询",
+        },
+        "cross_width": {"en": "the other sequence has another width", "zh": "另一个序列的宽度不同"},
+        "no_second": {"en": "it takes one sequence", "zh": "它只接受一个序列"},
         "matrix_idle": {"en": "{name} is not used: that comes first", "zh": "{name} 没有被使用：应先解决这个问题"},
         "equation_other": {
             "en": "differs by {off} from the reference, and no known fault explains it",

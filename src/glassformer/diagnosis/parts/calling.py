@@ -165,6 +165,35 @@ def without_gradient(module: nn.Module | None, run: Callable[[], Tensor]) -> lis
     ]
 
 
+def unlisted(module: nn.Module | None, run: Callable[[], Tensor]) -> list[tuple[int, ...]]:
+    """Return the shapes of what takes part in a result, wants a gradient, and is no parameter of the module.
+
+    No optimizer is given these: they are held in a list, say, or were made again behind the module's back.
+
+    Args:
+        module: Whose parameters are known.
+        run: Returns the result.
+    """
+    if module is None:
+        return []
+    known = {id(parameter) for parameter in module.parameters()}
+    with torch.enable_grad():
+        open_nodes = [run().grad_fn]
+    seen: set[Any] = set()
+    found = []
+    while open_nodes:
+        node = open_nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        open_nodes += [each for each, _ in node.next_functions]
+        leaf = vars(type(node)).get("variable")
+        held = None if leaf is None else leaf.__get__(node)
+        if held is not None and id(held) not in known:
+            found.append(tuple(held.shape))
+    return sorted(found)
+
+
 def first_working(forms: Iterator[Any] | Sequence[Any], run: Callable[[Any], Any]) -> tuple[Any, Any, Exception | None]:
     """Return the first form that runs with its result, and the first error if none does."""
     first: Exception | None = None

@@ -176,6 +176,17 @@ def parameters_of(value: Any) -> dict[str, inspect.Parameter]:
         return {}
 
 
+ASKING = frozenset({"q", "query", "queries", "k", "key", "keys", "v", "value", "values"})
+
+
+def asked_in(value: Any) -> str:
+    """Return in which order something takes queries, keys and values, as "qkv" or "vkq"; "" if its first three
+    arguments are not these."""
+    names = [name.lower() for name in positional_of(value)[:3]]
+    letters = "".join(name[0] for name in names if name in ASKING)
+    return letters if sorted(letters) == ["k", "q", "v"] else ""
+
+
 def required_of(value: Any) -> list[str]:
     """Return the names of the positional arguments that have no default."""
     return [name for name, each in parameters_of(value).items() if _positional(each) and each.default is each.empty]

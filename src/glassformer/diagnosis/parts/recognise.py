@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from glassformer.core.errors import ConfigError, did_you_mean
 from glassformer.diagnosis.parts import attention, beams, cached, layers, mask_function, multi_head, position, schedule
-from glassformer.diagnosis.parts.calling import influence, tensors_in
-from glassformer.diagnosis.parts.making import Thing, parameters_of, required_of
+from glassformer.diagnosis.parts.calling import difference, influence, tensors_in
+from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, required_of
 from glassformer.diagnosis.parts.sequence import MEMORY_NAMES, MOVED, open_sequence
 from glassformer.diagnosis.property import Property
+from glassformer.diagnosis.stream import without_matrices
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,15 @@ def _by_names(thing: Thing, names: list[str], required: list[str]) -> str | None
         return "beam"
     if any("cache" in name or name in ("past", "past_kv", "layer_past") for name in names):
         return "cache"
-    three = names[:3]
-    if three in (["q", "k", "v"], ["query", "key", "value"], ["queries", "keys", "values"], ["q", "k", "value"]):
+    if asked_in(thing.instance if thing.instance is not None else getattr(thing.value, "forward", thing.value)):
         return "multi_head" if learns else "attention"
+    three = names[:3]
     if three[:2] in (["q", "k"], ["xq", "xk"], ["query", "key"]) and "v" not in names:
         return "position"
     if thing.value is torch.nn.functional.scaled_dot_product_attention:
         return "attention"
     if len(names) > 1 and (names[1] in MEMORY_NAMES or names[0] in ("memory", "enc_output")) and module:
-        return "decoder_layer"
+        return "multi_head" if _is_bare(thing) else "decoder_layer"
     if not module and required[:1] and required[0] in schedule.STEPS and required[0] not in ("n", "t", "i"):
         return "schedule"
     return None
@@ -143,6 +144,19 @@ def told_by_trying(thing: Thing) -> PartKind | None:
     if any("Norm" in name for name in names):
         return KINDS["encoder_layer"]
     return KINDS["multi_head"] if len(thing.parameters) >= 3 else None
+
+
+def _is_bare(thing: Thing) -> bool:
+    """Whether nothing in it can be a norm, and nothing of what goes in comes out where every matrix is zero."""
+    if any("norm" in type(part).__name__.lower() for part in _parts(thing)):
+        return False
+    if any(each.ndim == 1 and not _of_matrix(thing, each) for each in thing.parameters):
+        return False
+    subject = multi_head.open_multi_head(thing)
+    if subject.error is not None or thing.module is None:
+        return False
+    with without_matrices(thing.module):
+        return difference(subject(subject.drawn()), subject(subject.drawn())) == 0
 
 
 def _is_of_attention(name: str) -> bool:
