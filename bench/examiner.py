@@ -126,6 +126,7 @@ MEANS: dict[str, tuple[str, ...]] = {
     # Positions, schedules, and what else there is.
     "position_over_rows": ("position", "batch_mates"),
     "position_learns": ("gradient",),
+    "position_offset": ("position", "cache"),
     "position_dtype": ("position", "shapes"),
     **dict.fromkeys(
         (
@@ -142,6 +143,9 @@ MEANS: dict[str, tuple[str, ...]] = {
             "rotary_pairs",
             "position_near",
             "rotary_apart",
+            "bias_moves",
+            "bias_alike",
+            "bias_falls",
         ),
         ("position",),
     ),

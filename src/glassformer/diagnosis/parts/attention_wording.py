@@ -152,8 +152,8 @@ WORDS = Catalogue(
             "zh": "省略 {name} 时的结果，与用第二个参数代替它时不同",
         },
         "cross_default.look": {
-            "en": "what stands in for {name}: the second argument, not the query",
-            "zh": "{name} 省略时用什么代替：应是第二个参数，而不是查询",
+            "en": "what stands in for it: the second argument, not the query",
+            "zh": "省略时用什么代替：应是第二个参数，而不是查询",
         },
         "cross_width": {"en": "the other sequence has another width", "zh": "另一个序列的宽度不同"},
         "no_second": {"en": "it takes one sequence", "zh": "它只接受一个序列"},

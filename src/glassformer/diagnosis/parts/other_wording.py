@@ -605,6 +605,41 @@ WORDS = Catalogue(
             "en": "the exponent: 10000 ** (-2 i / D), from 1 down to almost 1 / 10000",
             "zh": "指数：10000 ** (-2 i / D)，从 1 降到接近 1 / 10000",
         },
+        "position_offset.name": {"en": "it can begin at a later place", "zh": "可以从后面的位置开始"},
+        "position_offset.why": {
+            "en": "what comes after a cache is not at place 0: with the wrong place, it reads the past wrongly",
+            "zh": "缓存之后的词元不在位置 0：位置错了，就会读错前文",
+        },
+        "position_offset.look": {
+            "en": "the slice of the table: [offset : offset + T]",
+            "zh": "表的切片：[offset : offset + T]",
+        },
+        "position_offset_bad": {
+            "en": "with {name}={begin} it is not what a longer input has from place {begin} on (off by {off})",
+            "zh": "{name}={begin} 时，与更长输入从位置 {begin} 起的结果不同（相差 {off}）",
+        },
+        "offset_good": {
+            "en": "with {name}={begin} it goes on as a longer input does",
+            "zh": "{name}={begin} 时，与更长输入的后半部分一致",
+        },
+        "no_offset": {"en": "no argument says where it begins", "zh": "没有参数指定起始位置"},
+        "position_still": {
+            "en": "only {moving} of {width} numbers differ from place to place, over {n} places",
+            "zh": "{n} 个位置上，{width} 个数中只有 {moving} 个随位置变化",
+        },
+        "position_base": {
+            "en": "its waves are powers of 1/{base}, and not of 1/10000: it repeats itself after a few hundred places",
+            "zh": "它的波长按 {base} 的幂增长，而不是 10000：几百个位置后就会重复",
+        },
+        "position_base.look": {
+            "en": "exp(-2i ln(10000) / D): math.log is the natural one, math.log10 is not",
+            "zh": "exp(-2i ln(10000) / D)：math.log 是自然对数，math.log10 不是",
+        },
+        "unlisted": {
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is given "
+            "them, and no file keeps them",
+            "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
+        },
         "position_far": {
             "en": "neighbours have a mean cosine of {near}: the waves are shorter than a step",
             "zh": "相邻位置的平均余弦为 {near}：波长比一步还短",

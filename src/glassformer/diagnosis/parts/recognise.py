@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.core.errors import ConfigError, did_you_mean
-from glassformer.diagnosis.parts import attention, beams, cached, layers, mask_function, multi_head, position, schedule
+from glassformer.diagnosis.parts import attention, beams, cached, layers, mask_function, multi_head, position, positioning, schedule
 from glassformer.diagnosis.parts.calling import difference, influence, tensors_in
 from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, required_of
 from glassformer.diagnosis.parts.sequence import MEMORY_NAMES, MOVED, open_sequence
@@ -44,7 +44,7 @@ KINDS: Mapping[str, PartKind] = {
         PartKind("attention", attention.open_attention, attention.PROPERTIES, "attention(q, k, v, mask=None)", 2),
         PartKind("multi_head", multi_head.open_multi_head, multi_head.PROPERTIES, "module(x, mask=None)", 2),
         PartKind("mask", mask_function.open_mask, mask_function.PROPERTIES, "mask(n), or mask(tokens, pad)"),
-        PartKind("position", position.open_position, position.PROPERTIES, "positions(n, d_model), or module(x)"),
+        PartKind("position", positioning.open_position, position.PROPERTIES, "positions(n, d_model), or module(x)"),
         PartKind("encoder_layer", layers.open_encoder_layer, layers.ENCODER, "module(x, mask=None)", 2),
         PartKind(
             "decoder_layer", layers.open_decoder_layer, layers.DECODER, "module(x, memory, tgt_mask, src_mask)", 2
@@ -138,7 +138,7 @@ def told_by_trying(thing: Thing) -> PartKind | None:
         return KINDS["multi_head" if thing.parameters else "attention"]
     if len(inside) == 2:
         return KINDS["decoder_layer"]
-    if position.open_position(thing).error is None:
+    if positioning.open_position(thing).error is None:
         return KINDS["position"]
     names = [type(part).__name__ for part in thing.module.modules()] if thing.module is not None else []
     if any("Norm" in name for name in names):
@@ -164,7 +164,7 @@ def _is_of_attention(name: str) -> bool:
 
 
 def _adds(thing: Thing) -> bool:
-    found = position.open_position(thing)
+    found = positioning.open_position(thing)
     if found.error is not None or found.kind != "added":
         return found.error is None and not thing.parameters
     x = torch.randn(2, 4, found.d_model)
@@ -208,7 +208,7 @@ def _function(thing: Thing) -> PartKind | None:
     masks = mask_function.open_mask(thing)
     if masks.error is None and _is_mask(masks.call()):
         return KINDS["mask"]
-    if position.open_position(thing).error is None:
+    if positioning.open_position(thing).error is None:
         return KINDS["position"]
     opened = schedule.open_schedule(thing)
     if opened.error is None:
