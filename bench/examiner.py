@@ -123,6 +123,8 @@ MEANS: dict[str, tuple[str, ...]] = {
     "layer_cross": ("cross_attention",),
     "layer_causal": ("causality",),
     "layer_memory_padding": ("padding", "cross_attention"),
+    "meanings_differ": ("padding", "mask"),
+    "memory_padding_length": ("padding", "shapes"),
     # Positions, schedules, and what else there is.
     "position_over_rows": ("position", "batch_mates"),
     "position_learns": ("gradient",),

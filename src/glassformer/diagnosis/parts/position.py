@@ -272,7 +272,7 @@ def _base(table: Tensor) -> float | None:
         speed = float(table[1, column].clamp(-1, 1).arcsin())
         if not 0 < speed < 1:
             continue
-        base = speed ** (-width / 2)
+        base: float = speed ** (-width / 2)
         if difference(table, sinusoid(steps, width, layout=layout, theta=base)[0].double()) < 1e-3:  # type: ignore[arg-type]
             return base
     return None

@@ -85,16 +85,17 @@ class _Mode(TorchFunctionMode):
 
 def _scores_of(q: Tensor, k: Tensor, args: Sequence[Any], options: Mapping[str, Any]) -> Tensor | None:
     """What torch's fused function puts into its softmax; None where it does more than that."""
-    named = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False)) | options
+    named = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False)) | dict(options)
     if q.ndim != 4 or q.shape[1] != k.shape[1]:
         return None
     scale, mask = named.get("scale"), named.get("attn_mask")
-    scores = q.detach() @ k.detach().transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scores: Tensor = q.detach() @ k.detach().transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if named.get("is_causal"):
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
     if mask is None:
         return scores
-    return scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.detach()
+    added: Tensor = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else mask
+    return scores + added.detach()
 
 
 MULTIPLYING = ("linear", "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "addmm", "mm")

@@ -206,7 +206,7 @@ def open_sequence(
             first = first or error
             continue
         if output.ndim == 3:
-            return _completed(subject, crosses)
+            return completed(subject, crosses)
     return SequenceSubject(thing, inputs[0], _widths(thing)[0], memory_length=length, error=first)
 
 
@@ -219,7 +219,19 @@ def _widths(thing: Thing) -> list[int]:
     return sorted(set(sizes), key=lambda size: (-sizes.count(size), size))[:6] or [D_MODEL]
 
 
-def _completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
+def memory_of(subject: SequenceSubject) -> Tensor | None:
+    """Return a random second sequence, where one goes in. *Shape:* (B, S, D)."""
+    return subject.drawn(subject.memory_length) if subject.memory_length else None
+
+
+def memory_mask_names(subject: SequenceSubject) -> list[str]:
+    """Return the arguments that are masks of the second sequence."""
+    names = [name for name in parameters_of(subject.thing.instance) if _is_mask(name)]
+    return [name for name in names if any(word in name for word in ("memory", "src", "enc", "cross", "context"))]
+
+
+def completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
+    """Return a subject with all that is found out by trying once a call works: order, causality, masks."""
     torch.manual_seed(0)
     subject = replace(subject, time_first=subject.time_first or _is_time_first(subject, crosses))
     memory = None if subject.memory_length is None else subject.drawn(subject.memory_length)
@@ -227,7 +239,7 @@ def _completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
     causal = not bool(influence(lambda x: subject(x, memory), subject.drawn()).triu(1).any())
     subject = replace(subject, built_in_causal=causal and T > 1 and not _is_local(subject, memory))
     names = [name for name in parameters_of(subject.thing.instance) if _is_mask(name)]
-    of_memory = [name for name in names if any(word in name for word in ("memory", "src", "enc", "cross", "context"))]
+    of_memory = memory_mask_names(subject)
     own = [name for name in names if not crosses or name not in of_memory]
     keys = [name for name in own if "pad" in name or "key" in name] or own
     pairs = [name for name in own if name not in keys or len(own) == 1] or own
