@@ -119,8 +119,8 @@ WORDS = Catalogue(
             "zh": "它用了不属于自己参数的数：应先解决这个问题",
         },
         "unlisted": {
-            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is given "
-            "them, and no file keeps them",
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is "
+            "given them, and no file keeps them",
             "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
         },
         "unlisted.look": {
@@ -248,11 +248,13 @@ WORDS = Catalogue(
             "zh": "漏掉了哪些键：不满的最后一块、结束过早的切片、掩码",
         },
         "axis_parts": {
-            "en": "the softmax goes over parts of the keys: a key that fits better takes nothing from those of other parts",
+            "en": "the softmax goes over parts of the keys: a key that fits better takes nothing "
+            "from those of other parts",
             "zh": "softmax 只在部分键上进行：一个更匹配的键不会从其他部分的键那里取走权重",
         },
         "axis_parts.look": {
-            "en": "blocks of keys must share one sum: rescale what was gathered before by exp(old maximum - new maximum)",
+            "en": "blocks of keys must share one sum: rescale what was gathered before by "
+            "exp(old maximum - new maximum)",
             "zh": "各块的键必须共用一个总和：先前的累积要乘以 exp(旧最大值 - 新最大值)",
         },
         "axis_sums": {
@@ -362,18 +364,25 @@ WORDS = Catalogue(
         "mask_row.look": {
             "en": "batch and heads in one axis: repeat_interleave(H, dim=0) repeats each row's mask for its own heads, "
             "repeat(H, 1, 1) does not",
-            "zh": "批次与头合成一维时：repeat_interleave(H, dim=0) 才把每个样本的掩码给它自己的各个头，repeat(H, 1, 1) 不行",
+            "zh": "批次与头合成一维时：repeat_interleave(H, dim=0) 才把每个样本的掩码给它自己的各个头，"
+            "repeat(H, 1, 1) 不行",
         },
         "mask_times": {
             "en": "the scores are multiplied by the mask: a score of 0 is not hidden",
             "zh": "分数被乘以掩码：分数为 0 并不等于被遮住",
         },
-        "mask_times.look": {"en": "masked_fill(~mask, -inf) before the softmax", "zh": "在 softmax 之前 masked_fill(~mask, -inf)"},
+        "mask_times.look": {
+            "en": "masked_fill(~mask, -inf) before the softmax",
+            "zh": "在 softmax 之前 masked_fill(~mask, -inf)",
+        },
         "mask_plus": {
             "en": "the mask is added to the scores as 1 and 0: nothing is hidden by that",
             "zh": "掩码以 1 和 0 加到分数上：这样什么都遮不住",
         },
-        "mask_plus.look": {"en": "add 0 and -inf, or masked_fill before the softmax", "zh": "应加 0 和 -inf，或在 softmax 之前 masked_fill"},
+        "mask_plus.look": {
+            "en": "add 0 and -inf, or masked_fill before the softmax",
+            "zh": "应加 0 和 -inf，或在 softmax 之前 masked_fill",
+        },
         "mask_inverted": {
             "en": "the mask is inverted: what may be seen is hidden, and the other way round",
             "zh": "掩码弄反了：该看的被遮住，该遮的能看到",

@@ -45,7 +45,10 @@ WORDS = Catalogue(
             "en": "the sign: -slope * distance; and the slopes, 2^(-8 h / H) for head h = 1 .. H",
             "zh": "符号：-斜率 * 距离；以及各头的斜率，第 h 头（h = 1 .. H）为 2^(-8 h / H)",
         },
-        "bias_falls": {"en": "it falls with the distance, in each head at its own speed", "zh": "随距离下降，各头速度不同"},
+        "bias_falls": {
+            "en": "it falls with the distance, in each head at its own speed",
+            "zh": "随距离下降，各头速度不同",
+        },
         "bias_far": {"en": "a key that is farther away gets more", "zh": "更远的键得到更大的偏置"},
         "bias_one_slope": {"en": "all heads have the same bias", "zh": "所有头的偏置相同"},
         "no_bias": {"en": "it is asked of a bias of the scores", "zh": "此项只适用于分数的偏置"},

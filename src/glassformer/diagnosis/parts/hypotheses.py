@@ -163,5 +163,7 @@ def shared_out(result: Tensor, q: Tensor, k: Tensor, v: Tensor, visible: Tensor)
     rows = len(q)
     under = [RIGHT.output(q, k, v, visible[row : row + 1]) for row in range(rows)]
     own = [[same(result[b, h], under[b][b, h], 1e-4) for h in range(q.shape[1])] for b in range(rows)]
-    some = [[any(same(result[b, h], each[b, h], 1e-4) for each in under) for h in range(q.shape[1])] for b in range(rows)]
+    some = [
+        [any(same(result[b, h], each[b, h], 1e-4) for each in under) for h in range(q.shape[1])] for b in range(rows)
+    ]
     return all(map(all, some)) and not all(map(all, own))

@@ -396,7 +396,9 @@ ENCODER: tuple[Property[SequenceSubject], ...] = (
     _property("layer_mixes", _mixes),
     _property("layer_order", _order, _is_free, ("layer_attention", "layer_feed_forward")),
     _property("layer_rows", _rows, after=("layer_attention",)),
-    _property("layer_padding", masks.padding, masks.has_padding, ("layer_attention", "layer_feed_forward", "layer_rows")),
+    _property(
+        "layer_padding", masks.padding, masks.has_padding, ("layer_attention", "layer_feed_forward", "layer_rows")
+    ),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention")),
 )
 """What a layer of an encoder is examined for."""
@@ -413,7 +415,10 @@ DECODER: tuple[Property[SequenceSubject], ...] = (
     _property("layer_feed_forward", _feed_forward_local, _has_inner),
     _property("layer_rows", _rows, after=("layer_attention", "layer_cross")),
     _property(
-        "layer_padding", masks.padding, masks.has_padding, ("layer_attention", "layer_causal", "layer_cross", "layer_rows")
+        "layer_padding",
+        masks.padding,
+        masks.has_padding,
+        ("layer_attention", "layer_causal", "layer_cross", "layer_rows"),
     ),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention", "layer_cross")),
 )

@@ -102,8 +102,8 @@ WORDS = Catalogue(
             "zh": "它用了不属于自己参数的数：应先解决这个问题",
         },
         "unlisted": {
-            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is given "
-            "them, and no file keeps them",
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is "
+            "given them, and no file keeps them",
             "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
         },
         "norm_both": {

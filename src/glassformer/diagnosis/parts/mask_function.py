@@ -90,6 +90,13 @@ def open_mask(thing: Thing) -> MaskSubject:
         except Exception as error:
             first = first or error
             continue
+        if mask.ndim > 2 and mask.shape[-2:] == (N, 1):  # one number for each query: it spreads over the keys
+
+            def spread(call: Callable[[], Tensor] = call) -> Tensor:
+                column = call()
+                return column.expand(*column.shape[:-1], N)
+
+            return MaskSubject(thing, spread, "padding", way)
         if mask.ndim < 2 or mask.shape[-1] != N:
             continue
         return MaskSubject(thing, call, _rule(mask, way), way)
@@ -180,8 +187,8 @@ def _explained(subject: MaskSubject, meanings: dict[str, Tensor], wanted: Tensor
             "causal_all": ones[None],
             "causal_transposed": ones.triu()[None],
         }
-        if _mostly_ones(subject):
-            faults = {"causal_transposed": faults["causal_transposed"]} | faults
+        if len(meanings) > 1 and torch.equal(meanings["keep"], faults["causal_transposed"].expand_as(wanted)):
+            return SAYS.bad("causal_upper")  # either of two faults, by what 1 is to mean
     elif subject.rule == "padding":
         shifted = torch.arange(N) < torch.tensor(LENGTHS)[:, None]
         less = torch.arange(N) < torch.tensor(LENGTHS)[:, None] - 1
@@ -191,6 +198,7 @@ def _explained(subject: MaskSubject, meanings: dict[str, Tensor], wanted: Tensor
             "padding_first": more[:, None].expand(-1, N, -1),
             "padding_queries": shifted[:, :, None].expand(-1, -1, N),
             "padding_none": torch.ones_like(keys),
+            "padding_fixed": (TOKENS != 0)[:, None].expand(-1, N, -1),
         }
     else:
         causal = ones.tril()
@@ -201,6 +209,7 @@ def _explained(subject: MaskSubject, meanings: dict[str, Tensor], wanted: Tensor
             "causal_one_ahead": keys & ones.tril(1),
             "causal_transposed": keys & ones.triu(),
             "padding_queries": (TOKENS != PAD)[:, :, None].expand(-1, -1, N),
+            "padding_fixed": (TOKENS != 0)[:, None] & causal,
             "both_queries": (TOKENS != PAD)[:, :, None] & causal,
         }
     for fault, visible in faults.items():

@@ -501,6 +501,19 @@ WORDS = Catalogue(
             "en": "a token does not see itself: the diagonal is hidden",
             "zh": "词元看不到自己：对角线被遮住",
         },
+        "causal_upper": {
+            "en": "1 stands on the diagonal and above it: if 1 is what may be seen, a token sees only itself and what "
+            "comes after; if 1 is hidden, it does not see itself",
+            "zh": "对角线及其上方是 1：若 1 表示可以看，词元只能看到自己和后面的；若 1 表示遮住，它看不到自己",
+        },
+        "causal_upper.look": {
+            "en": "tril() for what may be seen, triu(1) for what is hidden",
+            "zh": "可以看的用 tril()，要遮住的用 triu(1)",
+        },
+        "padding_fixed": {
+            "en": "it hides the id 0, and not the one that it is given as padding",
+            "zh": "它遮住的是编号 0，而不是给它的填充编号",
+        },
         "causal_one_ahead": {
             "en": "a token sees the next one: the diagonal is one off",
             "zh": "词元能看到下一个：对角线差一位",
@@ -636,8 +649,8 @@ WORDS = Catalogue(
             "zh": "exp(-2i ln(10000) / D)：math.log 是自然对数，math.log10 不是",
         },
         "unlisted": {
-            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is given "
-            "them, and no file keeps them",
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is "
+            "given them, and no file keeps them",
             "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
         },
         "position_far": {

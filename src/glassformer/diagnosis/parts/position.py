@@ -18,6 +18,7 @@ from glassformer.parts.position import sinusoid
 
 SAYS = Says(WORDS)
 
+
 def _runs(subject: PositionSubject) -> Finding:
     if subject.kind == "rotary":
         x = torch.randn(B, H, T, subject.d_model)
@@ -352,9 +353,7 @@ PROPERTIES: tuple[Property[PositionSubject], ...] = (
     Property(
         "position_prefix", WORDS, _prefix, _is("table", "added", "rotary"), ("position_run", "position_over_time")
     ),
-    Property(
-        "position_offset", WORDS, _offset, _has_offset, ("position_run", "rotary_norms", "rotary_relative")
-    ),
+    Property("position_offset", WORDS, _offset, _has_offset, ("position_run", "rotary_norms", "rotary_relative")),
     Property("rotary_norms", WORDS, _norms, _is("rotary"), ("position_run",)),
     Property("rotary_relative", WORDS, _relative, _is("rotary"), ("position_run", "rotary_norms")),
     Property("rotary_pairs", WORDS, _pairs, _is("rotary"), ("position_run", "rotary_norms", "rotary_relative")),

@@ -23,7 +23,9 @@ def _relative(subject: PositionSubject) -> Tensor:
     """The bias of each key, less that of the query's own place; later keys, which are often hidden, at zero."""
     bias = subject.call(T)
     bias = bias.expand(-1, T, T)
-    return torch.where(torch.ones(T, T, dtype=torch.bool).tril(), bias - bias.diagonal(dim1=-2, dim2=-1)[..., None], 0.0)
+    return torch.where(
+        torch.ones(T, T, dtype=torch.bool).tril(), bias - bias.diagonal(dim1=-2, dim2=-1)[..., None], 0.0
+    )
 
 
 def _moves(subject: PositionSubject) -> Finding:

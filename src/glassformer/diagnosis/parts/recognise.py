@@ -10,7 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.core.errors import ConfigError, did_you_mean
-from glassformer.diagnosis.parts import attention, beams, cached, layers, mask_function, multi_head, position, positioning, schedule
+from glassformer.diagnosis.parts import (
+    attention,
+    beams,
+    cached,
+    layers,
+    mask_function,
+    multi_head,
+    position,
+    positioning,
+    schedule,
+)
 from glassformer.diagnosis.parts.calling import difference, influence, tensors_in
 from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, required_of
 from glassformer.diagnosis.parts.sequence import MEMORY_NAMES, MOVED, open_sequence

@@ -85,7 +85,9 @@ class _Mode(TorchFunctionMode):
 
 def _scores_of(q: Tensor, k: Tensor, args: Sequence[Any], options: Mapping[str, Any]) -> Tensor | None:
     """What torch's fused function puts into its softmax; None where it does more than that."""
-    named = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False)) | dict(options)
+    named = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False)) | dict(
+        options
+    )
     if q.ndim != 4 or q.shape[1] != k.shape[1]:
         return None
     scale, mask = named.get("scale"), named.get("attn_mask")
