@@ -151,7 +151,11 @@ def _form(subject: AttentionSubject) -> MaskForm | None:
                 continue
             found = explained(output, q, k, v, seen)
             # A fault of the mask itself, such as an inverted one, is believed last: it may be another meaning.
-            faults = 9 if found is None else sum(3 if fault == "mask_inverted" else 1 for fault in found.faults())
+            faults = (
+                9
+                if found is None
+                else sum(3 if fault == "mask_inverted" and not against else 1 for fault in found.faults())
+            )
             told.append((faults, form, False))
     return min(told, key=lambda each: each[0])[1] if told else None
 

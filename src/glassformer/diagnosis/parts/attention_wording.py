@@ -708,6 +708,11 @@ WORDS = Catalogue(
             "en": "the constructor: if d_model % n_heads: raise",
             "zh": "构造函数：if d_model % n_heads: raise",
         },
+        "head_given": {"en": "the width of a head is given by itself", "zh": "每个头的宽度是单独给出的"},
+        "divides_at_call": {
+            "en": "made with 5 heads, the first call refuses: {message}",
+            "zh": "用 5 个头可以构造，但第一次调用时拒绝：{message}",
+        },
         "divides_good": {"en": "refused: {message}", "zh": "报错：{message}"},
         "divides_late": {
             "en": "d_model = {d_model} with 5 heads was accepted; a call then gives {then}",

@@ -86,6 +86,7 @@ SIZES: Mapping[str, tuple[Any, tuple[str, ...]]] = {
     "warmup": (40, ("warmup", "warmup_steps", "n_warmup", "warm_up", "warmup_iters", "n_warmup_steps")),
     "max_steps": (400, ("max_steps", "total_steps", "total", "steps", "n_steps", "training_steps", "lr_decay_iters")),
     "peak": (0.5, ("peak", "lr", "peak_lr", "max_lr", "base_lr", "learning_rate")),
+    "factor": (1.0, ("factor", "lr_mul", "init_lr")),
     "batch_first": (True, ("batch_first",)),
 }
 """What an argument of each name is given, by the role that the name tells."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from glassformer.diagnosis.parts.attention_wording import WORDS
 from glassformer.diagnosis.parts.calling import Says, difference, influence, unlisted, without_gradient
 from glassformer.diagnosis.parts.heads import Heads, explained_products, placed
-from glassformer.diagnosis.parts.making import Thing, asked_in, positional_of, required_of
+from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
 from glassformer.diagnosis.parts.sequence import (
     COUNTS,
@@ -270,10 +270,9 @@ def _divides(subject: SequenceSubject) -> Finding:
         return SAYS.good("divides_good", message=str(error).strip().partition("\n")[0] or type(error).__name__)
     try:
         output = replace(subject, thing=replace(subject.thing, instance=made.eval()))(subject.drawn())
-        shape = str(tuple(output.shape))
     except Exception as error:
-        shape = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-    return SAYS.bad("divides_late", d_model=subject.d_model, then=shape)
+        return SAYS.good("divides_at_call", message=str(error).strip().partition("\n")[0] or type(error).__name__)
+    return SAYS.bad("divides_late", d_model=subject.d_model, then=tuple(output.shape))
 
 
 def _has_pairs(subject: SequenceSubject) -> Said | None:
@@ -294,6 +293,9 @@ def _has_weights(subject: SequenceSubject) -> Said | None:
 
 
 def _is_made(subject: SequenceSubject) -> Said | None:
+    names = [name.lower() for name in parameters_of(subject.thing.value)]
+    if any(name in ("d_k", "d_v", "key_dim") or ("head" in name and "dim" in name) for name in names):
+        return SAYS.idle("head_given")
     return None if "n_heads" in subject.thing.sizes else SAYS.idle("not_a_class")
 
 

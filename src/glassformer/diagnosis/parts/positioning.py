@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.parts.calling import difference, modules_of, tensors_in
-from glassformer.diagnosis.parts.making import D_HEAD, D_MODEL, MAX_LEN, N_HEADS, Thing, parameters_of
+from glassformer.diagnosis.parts.making import D_HEAD, D_MODEL, MAX_LEN, N_HEADS, ROLES, Thing, parameters_of
 
 B, T, H = 3, 8, 2
 
@@ -140,7 +140,10 @@ def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Calla
             else (table.squeeze(1) if table.ndim == 3 and table.shape[1] == 1 else table)
         )
 
+    width_first = bool(names) and ROLES.get(names[0]) in ("d_model", "d_head")
+    turned: tuple[Kind, Callable[..., Tensor]] = ("table", lambda n: rows(run(width, n)))
     table: list[tuple[Kind, Callable[..., Tensor]]] = [
+        *([turned] if width_first else []),
         ("table", lambda n: rows(run(n, width))),
         ("table", lambda n: rows(run(n))),
         ("table", lambda n: rows(run(torch.arange(n), width))),

@@ -99,7 +99,7 @@ def told_by_names(thing: Thing) -> PartKind | None:
 def _by_names(thing: Thing, names: list[str], required: list[str]) -> str | None:
     learns = bool(thing.parameters) or (thing.instance is None and isinstance(thing.value, type))
     module = isinstance(thing.instance, nn.Module)
-    if any("optim" in name for name in names):
+    if any("optim" in name for name in names) or schedule.rate_method(thing.instance) is not None:
         return "schedule"
     if any(name in beams.MEANINGS["width"][:5] for name in names) and any(
         name in beams.MEANINGS["model"] for name in names
@@ -140,7 +140,8 @@ def told_by_trying(thing: Thing) -> PartKind | None:
             moved = influence(subject, subject.drawn())
             if not bool(((moved - torch.diag(moved.diagonal())) > MOVED).any()):
                 if thing.parameters and any(_is_of_attention(name) for name in parameters_of(thing.instance)):
-                    return KINDS["multi_head"]  # one that looks at nothing
+                    layer = _has_feed_forward(thing, subject.d_model)
+                    return KINDS["encoder_layer" if layer else "multi_head"]  # one that looks at nothing
                 return KINDS["feed_forward"] if thing.parameters else KINDS["position"]
             return KINDS["encoder_layer" if _has_feed_forward(thing, subject.d_model) else "multi_head"]
     inside = [name.lower() for name in required_of(thing.instance) if "mask" not in name.lower()]
@@ -175,6 +176,8 @@ def _is_of_attention(name: str) -> bool:
 
 def _adds(thing: Thing) -> bool:
     found = positioning.open_position(thing)
+    if found.kind == "bias":
+        return True
     if found.error is not None or found.kind != "added":
         return found.error is None and not thing.parameters
     x = torch.randn(2, 4, found.d_model)
