@@ -93,10 +93,10 @@ class _Watched(torch.optim.SGD):
         super().__init__([nn.Parameter(torch.zeros(1))], lr=1.0)
         self.used: list[float] = []
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
         """Make an update, which changes nothing."""
         self.used.append(float(self.param_groups[0]["lr"]))
-        super().step(closure)
+        return super().step(closure)
 
 
 def _advance(schedule: Any) -> Callable[[], Any]:
@@ -110,9 +110,10 @@ def rate_method(value: Any) -> Callable[..., Any] | None:
     if value is None or callable(value):
         return None
     for name in ("get_lr", "get_rate", "lr_at", "rate", "lr", "learning_rate"):
-        method = getattr(value, name) if name in dir(value) else None
+        method: Any = getattr(value, name) if name in dir(value) else None
         if callable(method) and len(required_of(method)) == 1:
-            return method
+            found: Callable[..., Any] = method
+            return found
     return None
 
 
