@@ -88,6 +88,9 @@ MEANS: dict[str, tuple[str, ...]] = {
     "axis_nothing": ("softmax_axis",),
     "axis_twice": ("softmax_axis",),
     "axis_sums": ("softmax_axis",),
+    "axis_parts": ("softmax_axis",),
+    "keys_unread": ("mask", "own_values"),
+    "sides_reshaped": ("heads", "shapes"),
     "sides_swapped": ("softmax_axis",),
     "values_k": ("own_values",),
     "values_q": ("own_values",),
@@ -108,6 +111,9 @@ MEANS: dict[str, tuple[str, ...]] = {
     "heads_mask": ("mask",),
     "heads_padding": ("padding", "mask"),
     "heads_divide": ("heads",),
+    "heads_cross": ("cross_attention",),
+    "unlisted": ("gradient",),
+    "cross_crash": ("cross_attention", "shapes"),
     # Layers.
     "layer_run": ("shapes",),
     "layer_repeat": ("determinism",),
@@ -126,9 +132,12 @@ MEANS: dict[str, tuple[str, ...]] = {
     "layer_cross": ("cross_attention",),
     "layer_causal": ("causality",),
     "layer_memory_padding": ("padding", "cross_attention"),
+    "meanings_differ": ("padding", "mask"),
+    "memory_padding_length": ("padding", "shapes"),
     # Positions, schedules, and what else there is.
     "position_over_rows": ("position", "batch_mates"),
     "position_learns": ("gradient",),
+    "position_offset": ("position", "cache"),
     "position_dtype": ("position", "shapes"),
     **dict.fromkeys(
         (
@@ -145,6 +154,9 @@ MEANS: dict[str, tuple[str, ...]] = {
             "rotary_pairs",
             "position_near",
             "rotary_apart",
+            "bias_moves",
+            "bias_alike",
+            "bias_falls",
         ),
         ("position",),
     ),

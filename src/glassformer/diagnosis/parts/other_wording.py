@@ -501,6 +501,19 @@ WORDS = Catalogue(
             "en": "a token does not see itself: the diagonal is hidden",
             "zh": "词元看不到自己：对角线被遮住",
         },
+        "causal_upper": {
+            "en": "1 stands on the diagonal and above it: if 1 is what may be seen, a token sees only itself and what "
+            "comes after; if 1 is hidden, it does not see itself",
+            "zh": "对角线及其上方是 1：若 1 表示可以看，词元只能看到自己和后面的；若 1 表示遮住，它看不到自己",
+        },
+        "causal_upper.look": {
+            "en": "tril() for what may be seen, triu(1) for what is hidden",
+            "zh": "可以看的用 tril()，要遮住的用 triu(1)",
+        },
+        "padding_fixed": {
+            "en": "it hides the id 0, and not the one that it is given as padding",
+            "zh": "它遮住的是编号 0，而不是给它的填充编号",
+        },
         "causal_one_ahead": {
             "en": "a token sees the next one: the diagonal is one off",
             "zh": "词元能看到下一个：对角线差一位",
@@ -604,6 +617,41 @@ WORDS = Catalogue(
         "position_near.look": {
             "en": "the exponent: 10000 ** (-2 i / D), from 1 down to almost 1 / 10000",
             "zh": "指数：10000 ** (-2 i / D)，从 1 降到接近 1 / 10000",
+        },
+        "position_offset.name": {"en": "it can begin at a later place", "zh": "可以从后面的位置开始"},
+        "position_offset.why": {
+            "en": "what comes after a cache is not at place 0: with the wrong place, it reads the past wrongly",
+            "zh": "缓存之后的词元不在位置 0：位置错了，就会读错前文",
+        },
+        "position_offset.look": {
+            "en": "the slice of the table: [offset : offset + T]",
+            "zh": "表的切片：[offset : offset + T]",
+        },
+        "position_offset_bad": {
+            "en": "with {name}={begin} it is not what a longer input has from place {begin} on (off by {off})",
+            "zh": "{name}={begin} 时，与更长输入从位置 {begin} 起的结果不同（相差 {off}）",
+        },
+        "offset_good": {
+            "en": "with {name}={begin} it goes on as a longer input does",
+            "zh": "{name}={begin} 时，与更长输入的后半部分一致",
+        },
+        "no_offset": {"en": "no argument says where it begins", "zh": "没有参数指定起始位置"},
+        "position_still": {
+            "en": "only {moving} of {width} numbers differ from place to place, over {n} places",
+            "zh": "{n} 个位置上，{width} 个数中只有 {moving} 个随位置变化",
+        },
+        "position_base": {
+            "en": "its waves are powers of 1/{base}, and not of 1/10000: it repeats itself after a few hundred places",
+            "zh": "它的波长按 {base} 的幂增长，而不是 10000：几百个位置后就会重复",
+        },
+        "position_base.look": {
+            "en": "exp(-2i ln(10000) / D): math.log is the natural one, math.log10 is not",
+            "zh": "exp(-2i ln(10000) / D)：math.log 是自然对数，math.log10 不是",
+        },
+        "unlisted": {
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is "
+            "given them, and no file keeps them",
+            "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
         },
         "position_far": {
             "en": "neighbours have a mean cosine of {near}: the waves are shorter than a step",
