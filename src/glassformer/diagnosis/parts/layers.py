@@ -17,6 +17,7 @@ from glassformer.diagnosis.parts.making import Thing, positional_of
 from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.parts.sequence import (
     MOVED,
+    REPEATS,
     B,
     SequenceSubject,
     T,
@@ -70,7 +71,8 @@ def _repeats(subject: SequenceSubject) -> Finding:
     x, memory = subject.drawn(), memory_of(subject)
     if overwrites(subject, x, memory):
         return SAYS.bad("input_changed")
-    change = difference(subject(x, memory), subject(x, memory))
+    before = subject(x, memory)
+    change = max(difference(before, subject(x, memory)) for _ in range(REPEATS))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 

@@ -18,6 +18,7 @@ from glassformer.diagnosis.parts.sequence import (
     COUNTS,
     MEMORY_NAMES,
     MOVED,
+    REPEATS,
     B,
     S,
     SequenceSubject,
@@ -106,7 +107,8 @@ def _repeats(subject: SequenceSubject) -> Finding:
     x = subject.drawn()
     if overwrites(subject, x):
         return SAYS.bad("input_changed")
-    change = difference(subject(x), subject(x))
+    before = subject(x)
+    change = max(difference(before, subject(x)) for _ in range(REPEATS))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 

@@ -93,7 +93,7 @@ class _Watched(torch.optim.SGD):
         super().__init__([nn.Parameter(torch.zeros(1))], lr=1.0)
         self.used: list[float] = []
 
-    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         """Make an update, which changes nothing."""
         self.used.append(float(self.param_groups[0]["lr"]))
         return super().step(closure)
