@@ -386,11 +386,11 @@ def _property(
 
 
 RUNS = Property("layer_run", WORDS, _runs)
-REPEATS = Property("layer_repeat", WORDS, _repeats, after=("layer_run",))
+REPEATED = Property("layer_repeat", WORDS, _repeats, after=("layer_run",))
 
 ENCODER: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATS,
+    REPEATED,
     _property("layer_residual", _residual),
     _property("layer_norm", _norm, after=("layer_residual",)),
     _property("layer_attention", _attention, after=("layer_residual",)),
@@ -407,7 +407,7 @@ ENCODER: tuple[Property[SequenceSubject], ...] = (
 
 DECODER: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATS,
+    REPEATED,
     _property("layer_cross", _cross),
     _property("layer_causal", masks.causal, after=("layer_residual", "layer_attention", "layer_cross")),
     _property("layer_memory_padding", masks.memory_padding, masks.has_memory_masks, ("layer_cross",)),
@@ -428,7 +428,7 @@ DECODER: tuple[Property[SequenceSubject], ...] = (
 
 FEED_FORWARD: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATS,
+    REPEATED,
     _property("feed_forward_local", _local),
     _property("feed_forward_curved", _curved),
     _property("layer_rows", _rows),
