@@ -249,7 +249,7 @@ def identity(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("part", "fault"),
     [
-        (first_row_only, "mask_other"),
+        (first_row_only, "mask_row"),
         (always_causal, "mask_always"),
         (causal, None),
         (turn_queries, "rotary_absolute"),
