@@ -1,6 +1,6 @@
 """How many planted bugs the examiner finds and names, and how often it accuses healthy code.
 
-    python bench/examiner.py --half tune|held_out|healthy|fresh|fresh_healthy [--seeds N] [--classes] [--json]
+    python bench/examiner.py --set first|second|third [--healthy] [--of model|part] [--seeds N] [--classes] [--json]
 
 The bugs and their healthy twins are those of tests/diagnosis/planted. Every one is built under a seed and examined as
 `glassformer check FILE.py:NAME` examines it, with its kind (`--as`) and without; with --classes a class is handed over
@@ -23,19 +23,27 @@ import torch
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
-from diagnosis.planted.catalogue import FRESH, FRESH_HEALTHY, HEALTHY, PLANTED, PROPERTIES, Healthy, Planted
+from diagnosis.planted.catalogue import (
+    FRESH,
+    FRESH_HEALTHY,
+    HEALTHY,
+    PLANTED,
+    PROPERTIES,
+    THIRD,
+    THIRD_HEALTHY,
+    Healthy,
+    Planted,
+)
 from glassformer.core.errors import GlassformerError
 from glassformer.diagnosis.user_model import examine_named
 from glassformer.diagnosis.verdict import Verdict
 
-SETS: dict[str, Sequence[Planted | Healthy]] = {
-    "tune": [each for each in PLANTED if each.half == "tune"],
-    "held_out": [each for each in PLANTED if each.half == "held_out"],
-    "healthy": HEALTHY,
-    "fresh": FRESH,
-    "fresh_healthy": FRESH_HEALTHY,
+SETS: dict[str, tuple[Sequence[Planted], Sequence[Healthy]]] = {
+    "first": (PLANTED, HEALTHY),
+    "second": (FRESH, FRESH_HEALTHY),
+    "third": (THIRD, THIRD_HEALTHY),
 }
-"""What can be examined; "fresh" is a later collection, in other styles."""
+"""Collections by several people in several styles: the bugs, and the healthy code that they were made from."""
 
 MEANS: dict[str, tuple[str, ...]] = {
     # Of models; keys that are words of the catalogue mean themselves.
@@ -44,11 +52,21 @@ MEANS: dict[str, tuple[str, ...]] = {
     "feed_forward": ("position_wise",),
     "finite": ("shapes",),
     "cross_attention.padding": ("padding", "cross_attention"),
+    "cross_attention.lengths": ("shapes", "mask", "padding", "cross_attention"),
     "cache.position": ("cache", "position"),
     "residual.normed": ("residual", "norm"),
     "position_wise.rows": ("norm", "batch_mates"),
     "position_wise.norm": ("norm", "position_wise"),
     "shapes.softmaxed": ("memorise",),
+    "label_shift.softmaxed": ("memorise", "label_shift"),
+    "label_shift.raw": ("memorise", "label_shift"),
+    "causality.one_sided": ("mask", "causality"),
+    "dropout.modes": ("determinism",),
+    "dropout": ("determinism",),
+    "cross_attention.one_sided": ("mask", "causality", "cross_attention"),
+    "cross_attention.hidden": ("cross_attention", "mask"),
+    "position.unregistered": ("gradient", "position"),
+    "position_wise.before": ("norm", "position_wise"),
     # Attention by itself, and inside what has one.
     "attention_runs": ("shapes",),
     "attention_repeats": ("determinism",),
@@ -70,10 +88,19 @@ MEANS: dict[str, tuple[str, ...]] = {
     "axis_nothing": ("softmax_axis",),
     "axis_twice": ("softmax_axis",),
     "axis_sums": ("softmax_axis",),
+    "axis_parts": ("softmax_axis",),
+    "keys_unread": ("mask", "own_values"),
+    "sides_reshaped": ("heads", "shapes"),
     "sides_swapped": ("softmax_axis",),
     "values_k": ("own_values",),
     "values_q": ("own_values",),
     "keys_q": ("own_values",),
+    "mask_always": ("mask", "causality"),
+    "argument_ignored": ("own_values", "cross_attention"),
+    "input_changed": ("determinism",),
+    "dropout_on": ("determinism",),
+    "no_gradient_back": ("gradient",),
+    "position_unregistered": ("gradient",),
     "heads_unmerged": ("heads",),
     "heads_run": ("shapes",),
     "heads_repeat": ("determinism",),
@@ -84,6 +111,9 @@ MEANS: dict[str, tuple[str, ...]] = {
     "heads_mask": ("mask",),
     "heads_padding": ("padding", "mask"),
     "heads_divide": ("heads",),
+    "heads_cross": ("cross_attention",),
+    "unlisted": ("gradient",),
+    "cross_crash": ("cross_attention", "shapes"),
     # Layers.
     "layer_run": ("shapes",),
     "layer_repeat": ("determinism",),
@@ -102,8 +132,12 @@ MEANS: dict[str, tuple[str, ...]] = {
     "layer_cross": ("cross_attention",),
     "layer_causal": ("causality",),
     "layer_memory_padding": ("padding", "cross_attention"),
+    "meanings_differ": ("padding", "mask"),
+    "memory_padding_length": ("padding", "shapes"),
     # Positions, schedules, and what else there is.
     "position_over_rows": ("position", "batch_mates"),
+    "position_learns": ("gradient",),
+    "position_offset": ("position", "cache"),
     "position_dtype": ("position", "shapes"),
     **dict.fromkeys(
         (
@@ -112,6 +146,7 @@ MEANS: dict[str, tuple[str, ...]] = {
             "position_adds",
             "position_distinct",
             "position_begins",
+            "position_prefix",
             "position_shift",
             "position_paper",
             "rotary_norms",
@@ -119,6 +154,9 @@ MEANS: dict[str, tuple[str, ...]] = {
             "rotary_pairs",
             "position_near",
             "rotary_apart",
+            "bias_moves",
+            "bias_alike",
+            "bias_falls",
         ),
         ("position",),
     ),
@@ -237,13 +275,17 @@ def _miss(each: Result) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--half", choices=tuple(SETS), required=True)
+    parser.add_argument("--set", choices=tuple(SETS), required=True)
+    parser.add_argument("--healthy", action="store_true", help="the healthy code in place of the bugs")
+    parser.add_argument("--of", choices=("model", "part"), help="only whole models, or only parts")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--classes", action="store_true", help="hand classes over unmade")
     parser.add_argument("--only", nargs="*", help="names of records")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    records = [each for each in SETS[arguments.half] if not arguments.only or each.name in arguments.only]
+    chosen: Sequence[Planted | Healthy] = SETS[arguments.set][arguments.healthy]
+    chosen = [each for each in chosen if not arguments.of or each.kind.startswith(f"{arguments.of}.")]
+    records = [each for each in chosen if not arguments.only or each.name in arguments.only]
     trials = [(each, given, seed) for given in (True, False) for each in records for seed in range(arguments.seeds)]
     results = []
     for number, (record, given, seed) in enumerate(trials):

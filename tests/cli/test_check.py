@@ -80,7 +80,7 @@ def mine(tmp_path: Path) -> Path:
 def test_check_passes_a_preset() -> None:
     said = call("check", "preset:tiny", "--only", "causality,padding,cache,scale").stdout
     assert said.splitlines()[0] == "preset:tiny  (decoder-only model)"
-    assert said.endswith("4 properties hold, 0 do not apply: nothing wrong was found.\n")
+    assert said.endswith("properties that hold: 4; that do not apply: 0. Nothing wrong was found.\n")
 
 
 def test_check_names_the_leak_in_a_file_of_ones_own(mine: Path) -> None:

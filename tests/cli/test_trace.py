@@ -76,6 +76,12 @@ def test_pages_are_written(reverse_run: Path, tmp_path: Path) -> None:
     assert call("trace", "--matrix", "example", "--html", "hand.html").stdout == "hand.html\n"
 
 
+def test_matrices_come_from_standard_input() -> None:
+    ones = [[1, 0], [0, 1]]
+    given = json.dumps({"X": ones, "W_q": ones, "W_k": ones, "W_v": ones})
+    assert "v[1,1] = 1·1 + 0·0 = 1" in call("trace", "--matrix", "-", typed=given).stdout
+
+
 def test_matrices_need_no_model() -> None:
     assert "v[1,1] = 1·1 + 0·0 + 1·1 + 0·0 = 2" in call("trace", "--matrix", "example").stdout
     Path("mine.csv").write_text("X\n1,0\n0,1\nW_q\n1,0\n0,1\nW_k\n1,0\n0,1\nW_v\n1\n2\n", encoding="utf-8")

@@ -172,6 +172,43 @@ class Encoder(nn.Module):
         return x
 
 
+class ThreefoldLayer(EncoderLayer):
+    """forward(value, key, query, mask), as the layers of some tutorials: the residual goes with the last of three."""
+
+    def forward(self, value: Tensor, key: Tensor, query: Tensor, mask: Tensor | None) -> Tensor:  # type: ignore[override]
+        x = self.norm1(query + self.dropout(self.attention(query, key, value, mask)))
+        return self.norm2(x + self.dropout(self.feed_forward(x)))
+
+
+class ThreefoldEncoder(Encoder):
+    def __init__(self) -> None:
+        super().__init__(ThreefoldLayer)
+
+    def forward(self, tokens: Tensor, keep: Tensor | None = None) -> Tensor:
+        x = self.position(self.embedding(tokens) * math.sqrt(D))
+        mask = None if keep is None else keep[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, x, x, mask)
+        return x
+
+
+class Distances(MultiHead):
+    """ALiBi for both sides: a text read backwards has the same distances."""
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        steps = torch.arange(q.size(2), device=q.device)
+        slopes = 2.0 ** -torch.arange(1, H + 1, device=q.device).view(-1, 1, 1)
+        scores = q @ k.mT / math.sqrt(q.size(-1)) - slopes * (steps[:, None] - steps).abs()
+        scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+        return scores.softmax(-1) @ v
+
+
+class AlibiEncoder(Encoder):
+    def __init__(self) -> None:
+        super().__init__(lambda: EncoderLayer(Distances))
+        self.position = nn.Identity()
+
+
 class PadEncoder(Encoder):
     """Finds its padding by the id 0."""
 
@@ -391,6 +428,8 @@ WRITTEN: dict[str, Callable[[], nn.Module]] = {
     "encoder": Encoder,
     "einsum_encoder": lambda: Encoder(lambda: EncoderLayer(Einsum)),
     "pad_encoder": PadEncoder,
+    "threefold_encoder": ThreefoldEncoder,
+    "alibi_encoder": AlibiEncoder,
     "seq2seq": Seq2Seq,
     "keep_seq2seq": KeepSeq2Seq,
     "cached": CachedGPT,

@@ -172,7 +172,7 @@ def test_o40_check_does_not_accuse_a_model_in_8_bits() -> None:
 
 def test_check_takes_your_word_for_what_a_model_is() -> None:
     model = GPT()
-    assert check(model, kind="encoder", only=["causality"])["causality"].status == "not_applicable"
+    assert check(model, kind="encoder", only=["causality"])["causality"].finding.fault == "causality.one_sided"
     with pytest.raises(ConfigError, match="no encoder_decoder"):
         check(model, kind="encoder_decoder")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,8 +83,8 @@ def trace(
     section, and the line of code that made it. The first block is shown in full, the others as one line.
 
     --matrix FILE takes JSON, {"X": [[1, 0], [0, 1]], "W_q": [[..]], "W_k": [[..]], "W_v": [[..]]}, and "words" if
-    you like; or CSV: a line with a name (X, W_q, W_k, W_v, words), then its rows, one a line. X has one row a word,
-    and q = X W_q, k = X W_k, v = X W_v.
+    you like; or CSV: a line with a name (X, W_q, W_k, W_v, words), then its rows, one a line; - is standard input.
+    X has one row a word, and q = X W_q, k = X W_k, v = X W_v.
     """
     from glassformer.core.files import ensure_writable
     from glassformer.core.wording import known_language
@@ -206,7 +207,8 @@ def _by_hand(source: str, causal: bool, html: Path | None, language: str, as_jso
         from glassformer.inspection.trace_text import hand_lines
 
     chosen = source == EXAMPLE and not Path(source).exists()
-    matrices = example() if chosen else parse_matrices(read_text(source).text, source)
+    text = "" if chosen else sys.stdin.read() if source == "-" else read_text(source).text
+    matrices = example() if chosen else parse_matrices(text, "standard input" if source == "-" else source)
     steps, root = attend_by_hand(matrices, causal=causal), math.sqrt(matrices.W_q.shape[1])
     if html is not None:
         write_by_hand(html, steps, matrices.words, root, language)
@@ -215,7 +217,7 @@ def _by_hand(source: str, causal: bool, html: Path | None, language: str, as_jso
         told = [{"name": each.name, "equation": each.equation, "values": each.value.tolist()} for each in steps]
         echo_json({"words": list(matrices.words), "steps": told})
     else:
-        _print(hand_lines(steps, matrices.words, language, root))
+        _print(hand_lines(steps, matrices.words, language, root, terminal_width()))
 
 
 def _say(reading: Reading, language: str) -> None:

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from glassformer.core.errors import ConfigError
-from glassformer.diagnosis.extras import OwnLoss, cached_of, loss_of
+from glassformer.diagnosis.extras import OwnLoss, cached_of, feeds, loss_of, told_of
 from glassformer.diagnosis.fitting import with_masks
-from glassformer.diagnosis.influence import hides_padding, seems_causal
+from glassformer.diagnosis.influence import hides_padding, marks_padding, seems_causal
 from glassformer.diagnosis.masks import MaskForm
 from glassformer.diagnosis.native import native_caller
-from glassformer.diagnosis.plan import Plan, first_plan, that_runs, update, usable_length
+from glassformer.diagnosis.plan import Plan, first_plan, that_runs, update, usable_length, with_outputs
 from glassformer.diagnosis.subject import Caller, Given, Kind, ModelSubject
 from glassformer.diagnosis.torch_modules import torch_caller
 from glassformer.models.transformer import Transformer
@@ -45,7 +45,7 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
     kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
     if wanted is not None and (wanted == "encoder_decoder") != (kind == "encoder_decoder"):
         raise ConfigError(f"forward takes {1 + (plan.source is not None)} text(s); this is no {wanted}")
-    plan, caller = that_runs(model, plan, kind)
+    plan, caller = that_runs(model, with_outputs(model, plan), kind)
     subject = ModelSubject(model, caller, *usable_length(model, caller))
     remarks: list[tuple[str, dict[str, Any]]] = []
     plan = with_masks(subject, plan, wanted)
@@ -53,7 +53,13 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
     loss = next((each.name for each in plan.arguments if each.role == "labels"), None)
     with_loss = None if loss is None else loss_of(subject, plan, loss)
     cached = cached_of(subject, plan)
-    if kind == "encoder":
+    if plan.cuts:
+        remarks.append(("cuts", {}))
+    if plan.asks is not None:
+        remarks.append(("asks", {"name": plan.asks}))
+    if plan.pooled:
+        remarks.append(("pooled", {}))
+    elif kind == "encoder":
         kind, reason = _kind(subject, plan, wanted, plain_loss=with_loss == "plain", cached=cached is not None)
         remarks.append((reason, {}))
     remarks += [_mask_remark(name, form) for name, form in plan.masks.items()]
@@ -62,10 +68,16 @@ def _recognised(model: nn.Module, wanted: Kind | None) -> ModelSubject:
         shifts = (0,) if kind != "decoder" or loss != "labels" else (1,) if with_loss == "mapping" else (0, 1)
     known = kind == "decoder" or caller.takes_keep or caller.takes_source_keep
     pad = None if known else _pad_of(subject)
+    own = None if loss is None or with_loss is None else OwnLoss(plan, loss)
+    told = told_of(subject, plan) if plan.cuts else None
+    fed = None if own is None or not (plan.feeds_itself and feeds(subject, own)) else own.fed
     subject.caller = replace(
         caller,
         kind=kind,
-        loss=None if loss is None or with_loss is None else OwnLoss(plan, loss),
+        loss=own,
+        scored=None if own is None else own.scored,
+        fed=fed,
+        told=told,
         shifts=shifts,
         cached=cached if kind != "encoder" else None,
         remarks=tuple(remarks),
@@ -89,7 +101,8 @@ def _kind(
         return wanted, "kind_said"
     if cached:
         return "decoder", "kind_cache"
-    if plain_loss:
+    segments = any(each.role == "segments" for each in plan.arguments)
+    if plain_loss and not segments and not subject.caller.takes_keep:
         return "decoder", "kind_targets"
     if any(form.causal for form in plan.masks.values()):
         return "decoder", "kind_mask"
@@ -97,6 +110,8 @@ def _kind(
         return "decoder", "kind_triangle"
     if seems_causal(subject):
         return "decoder", "kind_causal"
+    if segments:
+        return "encoder", "kind_segments"
     if not subject.caller.takes_keep and _scores_tokens(subject):
         return "decoder", "kind_guess"
     return "encoder", "kind_both"
@@ -133,12 +148,13 @@ def _pad_of(subject: ModelSubject) -> int | None:
     known = next((each for each in [*declared, *named] if each is not None), None)
     if known is not None:
         return known
-    trial = replace(subject) if False else None
-    del trial
     before = subject.caller
+    of_source = before.kind == "encoder_decoder"
+    if marks_padding(subject, 0, of_source=of_source):
+        return 0
     subject.caller = _padded_by_id(before, 0)
     try:
-        return 0 if hides_padding(subject, of_source=before.kind == "encoder_decoder") else None
+        return 0 if hides_padding(subject, of_source=of_source) else None
     except Exception:  # of the subject's own code, which does not bear a shorter text
         return None
     finally:

@@ -11,12 +11,14 @@ from torch import nn
 from glassformer.core.errors import ConfigError, GlassformerError, did_you_mean
 from glassformer.diagnosis.adapt import subject_of
 from glassformer.diagnosis.crash import crash_of
+from glassformer.diagnosis.model.findings import failed
 from glassformer.diagnosis.model.properties import MODEL_PROPERTIES
 from glassformer.diagnosis.model.wording import MESSAGES
+from glassformer.diagnosis.plan import ROWS, WrongLengthError
 from glassformer.diagnosis.property import chosen, examine
 from glassformer.diagnosis.report import Report
 from glassformer.diagnosis.subject import Kind, ModelSubject, copy_of
-from glassformer.diagnosis.verdict import Said, Verdict
+from glassformer.diagnosis.verdict import Finding, Said, Verdict
 
 KINDS: tuple[Kind, ...] = ("decoder", "encoder", "encoder_decoder")
 """What a whole model can be."""
@@ -62,7 +64,7 @@ def check(
             except GlassformerError:
                 raise
             except Exception as error:  # of the subject's own code: it runs on nothing
-                finding = crash_of(error, [copied])
+                finding = _wrong_length(error) if isinstance(error, WrongLengthError) else crash_of(error, [copied])
                 key = CRASHES.get(finding.fault or "", "shapes")
                 return Report(called, Said(MESSAGES, "kind.unknown"), (Verdict(key, finding, MESSAGES),))
         subject.seed = seed
@@ -71,6 +73,10 @@ def check(
     remarks += [] if subject.exact else [Said(MESSAGES, "float32")]
     named = tuple(_renamed(verdict) for verdict in verdicts)
     return Report(called, Said(MESSAGES, f"kind.{subject.kind}"), named, tuple(remarks))
+
+
+def _wrong_length(error: WrongLengthError) -> Finding:
+    return failed("shapes.wrong", shape=error.shape, rows=ROWS, length=error.length)
 
 
 def model_kind(name: str) -> Kind:

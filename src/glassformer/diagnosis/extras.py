@@ -19,7 +19,7 @@ def loss_of(subject: ModelSubject, plan: Plan, name: str) -> str | None:
     given = subject.draw(2)
     try:
         with quietly(subject.model), torch.no_grad():
-            result = plan.call(subject.model, subject.fitted(given, subject.model), **{name: given.inputs})
+            result = plan.call(subject.model, subject.fitted(given, subject.model), {name: given.inputs})
     except Exception:  # of the subject's own code: it wants other labels
         return None
     if loss_in(result) is None:
@@ -40,9 +40,56 @@ class OwnLoss:
     name: str
 
     def __call__(self, model: nn.Module, given: Given, labels: Tensor) -> Tensor:
-        found = loss_in(self.plan.call(model, given, **{self.name: labels}))
+        found = loss_in(self.plan.call(model, given, {self.name: labels}))
         assert found is not None, "it returned one when it was tried"
         return found
+
+    def fed(self, model: nn.Module, given: Given, labels: Tensor) -> Tensor:
+        """Return the scores of a model that makes the text of its decoder of the labels."""
+        return outputs_in(self.plan.call(model, given, {self.name: labels}, alone=True), 2)[0]
+
+    def scored(self, model: nn.Module, given: Given, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss, and the scores that came with it."""
+        result = self.plan.call(model, given, {self.name: labels})
+        loss, outputs = loss_in(result), outputs_in(result, 2)
+        assert loss is not None, "it returned one when it was tried"
+        return loss, outputs[0] if outputs else loss
+
+
+def feeds(subject: ModelSubject, own: OwnLoss) -> bool:
+    """Return whether a model runs on labels alone, and scores every one of them."""
+    given = subject.fitted(subject.draw(2), subject.model)
+    try:
+        with quietly(subject.model), torch.no_grad():
+            out = own.fed(subject.model, given, given.inputs)
+    except Exception:  # of the subject's own code: it wants the text as well
+        return False
+    return out.shape[:2] == given.inputs.shape
+
+
+@dataclass(frozen=True)
+class OfText:
+    """The loss of a text that holds its own labels.
+
+    Attributes:
+        plan: The call, of a model that takes off the last token.
+    """
+
+    plan: Plan
+
+    def __call__(self, model: nn.Module, given: Given) -> tuple[Tensor, Tensor]:
+        result = replace(self.plan, cuts=False).call(model, given)
+        loss = loss_in(result)
+        assert loss is not None, "it returned one when it was tried"
+        return outputs_in(result, 2)[0], loss
+
+
+def told_of(subject: ModelSubject, plan: Plan) -> OfText | None:
+    """Return how a model is asked for scores and loss of a text, if it returns both."""
+    given = subject.fitted(subject.draw(2), subject.model)
+    with quietly(subject.model), torch.no_grad():
+        result = plan.call(subject.model, given)
+    return None if loss_in(result) is None else OfText(plan)
 
 
 @dataclass(frozen=True)
@@ -70,7 +117,7 @@ class Stepwise:
             more[self.use] = True
         if self.offset is not None:
             more[self.offset] = seen
-        result = self.plan.call(model, given, **more)
+        result = self.plan.call(model, given, more)
         returned = cache_in(result)
         if returned is None:
             returned = kept  # it was filled in place
@@ -98,12 +145,22 @@ def cached_of(subject: ModelSubject, plan: Plan) -> Stepwise | None:
                 _, state = trial(subject.model, start, None)
                 if not isinstance(state[0], Tensor) and (state[0] is None or not _filled(state[0])):
                     continue
+                if _pairs(state[0]) and not any(each.role == "mask" for each in plan.arguments):
+                    return trial  # keys and values of each layer, handed in as they came out: what it does is examined
                 out, _ = trial(subject.model, replace(given, inputs=given.inputs[:, 4:5]), state)
         except Exception:  # of the subject's own code: it wants another kind of cache
             continue
         if out.shape[1] == 1:
             return trial
     return None
+
+
+def _pairs(state: Any) -> bool:
+    """Whether a cache is a sequence of tuples of tensors."""
+    return isinstance(state, (list, tuple)) and all(
+        isinstance(layer, (list, tuple)) and layer and all(isinstance(each, Tensor) for each in layer)
+        for layer in state
+    )
 
 
 def _filled(state: Any) -> bool:

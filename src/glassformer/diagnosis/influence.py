@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from glassformer.diagnosis.flow import Passed, Places, first_changed, record
 from glassformer.diagnosis.subject import ROWS, Given, ModelSubject
 
 PADS = 3
@@ -62,7 +63,8 @@ def hides_padding(subject: ModelSubject, *, of_source: bool) -> bool:
     for left in (False, True):
         one, changed = padded(subject, of_source=of_source, left=left)
         a, b = subject.run(one), subject.run(changed)
-        real = slice(None) if of_source else slice(PADS, None) if left else slice(0, subject.length - PADS)
+        whole = of_source or caller.pooled
+        real = slice(None) if whole else slice(PADS, None) if left else slice(0, subject.length - PADS)
         if not bool(a[:, real].isfinite().all()):
             return left  # a query that sees nothing, in code that does without that case
         if subject.differs(a[:, real], b[:, real]) > subject.tolerance:
@@ -76,7 +78,7 @@ def hides_padding(subject: ModelSubject, *, of_source: bool) -> bool:
     else:
         given = replace(one, keep=full)
         moved = with_other(given, other, slice(0, 1))
-    real = slice(None) if of_source else slice(1, subject.length - PADS)
+    real = slice(None) if of_source or caller.pooled else slice(1, subject.length - PADS)
     return subject.differs(subject.run(given)[:, real], subject.run(moved)[:, real]) > subject.tolerance
 
 
@@ -90,6 +92,33 @@ def _pad_id_hides(subject: ModelSubject) -> bool:
         return subject.differs(subject.run(short)[1:], subject.run(one)[1:]) <= subject.tolerance
     short = Given(one.inputs[:, :length])
     return subject.differs(subject.run(short)[1:], subject.run(one)[1:, :length]) <= subject.tolerance
+
+
+def marks_padding(subject: ModelSubject, token: int, *, of_source: bool) -> bool:
+    """Return whether some module is handed a mask that marks where an id stands, and nothing else.
+
+    Args:
+        subject: The model.
+        token: The id.
+        of_source: Whether it stands in the source.
+    """
+    one = subject.draw(ROWS)
+    text = one.source if of_source else one.inputs
+    if text is None or text.is_floating_point():
+        return False
+    place = ~kept(ROWS, text.shape[1]).to(text.device)
+    text = text.masked_fill(text == token, token + 1).masked_fill(place, token)
+    given = replace(one, source=text) if of_source else replace(one, inputs=text)
+    for call in record(subject.model, lambda: subject.run(given)):
+        for mask in call.inputs:
+            if mask.shape[0] != ROWS or mask.numel() != text.numel() or mask.shape[-1] != text.shape[1]:
+                continue
+            low, high = mask.min(), mask.max()
+            marked = (mask != mask.flatten()[0]).reshape(text.shape)
+            two = bool(((mask == low) | (mask == high)).all()) and bool(low != high)
+            if two and torch.equal(marked, place):
+                return True
+    return False
 
 
 def influence(subject: ModelSubject) -> Tensor:
@@ -130,3 +159,16 @@ def seems_causal(subject: ModelSubject) -> bool:
         return True
     ratio = behind.clamp(min=subject.tolerance).log().mean() - ahead.clamp(min=subject.tolerance).log().mean()
     return abs(float(ratio)) > 1.0
+
+
+def leaking(subject: ModelSubject, one: Given, other: Given, still: dict[int, Tensor]) -> Passed | None:
+    """Return the first module through which a difference comes to where it must not be."""
+    before = record(subject.model, lambda: subject.run(one))
+    after = record(subject.model, lambda: subject.run(other))
+    return first_changed(before, after, Places(still, one.inputs.shape[0], subject.tolerance))
+
+
+def leak(subject: ModelSubject, one: Given, other: Given, still: dict[int, Tensor]) -> str:
+    """Return the name of that module; empty where none was found."""
+    found = leaking(subject, one, other, still)
+    return "" if found is None else found.name

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,6 +22,22 @@ ROWS = 5
 """Rows of a trial: hardly ever a number of heads, so that a mask of another form is refused and not broadcast."""
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class WrongLengthError(Exception):
+    """A model gives more or fewer positions than it was given tokens.
+
+    Attributes:
+        shape: Of the output.
+        length: Tokens of each of `ROWS` texts.
+    """
+
+    def __init__(self, shape: tuple[int, ...], length: int) -> None:
+        super().__init__(f"the output has shape {shape} for {ROWS} rows of {length} tokens")
+        self.shape, self.length = shape, length
+
+
 @dataclass(frozen=True)
 class Plan:
     """Which argument gets what.
@@ -30,25 +47,45 @@ class Plan:
         source: The one that takes the source, in an encoder-decoder.
         inputs: The one that takes the text.
         masks: The form of each mask that is given.
+        pooled: Whether a text gets one row of numbers.
+        asks: The argument that takes labels, where only with it there are scores of every token.
+        cuts: Whether the last token of the text is left out: what predicts nothing here is taken off inside.
     """
 
     arguments: Sequence[Argument]
     source: str | None
     inputs: str
     masks: Mapping[str, MaskForm] = field(default_factory=dict)
+    pooled: bool = False
+    asks: str | None = None
+    cuts: bool = False
 
-    def call(self, model: nn.Module, given: Given, **more: Any) -> Any:
+    @property
+    def feeds_itself(self) -> bool:
+        """Whether the text of the target may be left out, as where a model makes it of the labels."""
+        return self.source is not None and not next(
+            each.required for each in self.arguments if each.name == self.inputs
+        )
+
+    def call(self, model: nn.Module, given: Given, more: Mapping[str, Any] = NOTHING, *, alone: bool = False) -> Any:
         """Return whatever the model returns.
 
         Args:
             model: What is called.
             given: The texts.
             more: Other arguments by name.
+            alone: Leave out the text of the target, and its mask.
         """
-        named: dict[str, Any] = {self.inputs: given.inputs}
+        if self.cuts:
+            given = one_more(given)
+        named: dict[str, Any] = {} if alone else {self.inputs: given.inputs}
+        if self.asks is not None:
+            named[self.asks] = given.inputs
         if self.source is not None:
             named[self.source] = given.source
         for name, form in self.masks.items():
+            if alone and not self.of_source(name):
+                continue
             text, keep = self._text(name, given)
             if keep is not None or self._needed(name, form):
                 every = torch.ones(text.shape[:2], dtype=torch.bool, device=text.device) if keep is None else keep
@@ -82,7 +119,7 @@ class Plan:
         found = outputs_in(self.call(model, given))
         if not found:
             raise UnsupportedError(f"{type(model).__name__} returns no tensor of numbers")
-        return found[0]
+        return found[0].unsqueeze(1) if self.pooled else found[0]
 
     def everything(self, model: nn.Module, given: Given) -> list[Tensor]:
         """Return all tensors of numbers that the model returns."""
@@ -97,7 +134,41 @@ class Plan:
             everything=self.everything,
             takes_keep=False in takes,
             takes_source_keep=True in takes,
+            pooled=self.pooled,
         )
+
+
+def one_more(given: Given) -> Given:
+    """Return a text with its last token once more, for a model that takes off the last one."""
+    inputs = torch.cat([given.inputs, given.inputs[:, -1:]], 1)
+    keep = None if given.keep is None else torch.cat([given.keep, given.keep[:, -1:]], 1)
+    return replace(given, inputs=inputs, keep=keep)
+
+
+def with_outputs(model: nn.Module, plan: Plan) -> Plan:
+    """Return the plan with what is to be known of the outputs' length: whether it is one row, or one too few."""
+    needed = [each for each in plan.arguments if each.role == "mask" and each.required]
+    kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
+    labels = next((each.name for each in plan.arguments if each.role == "labels"), None)
+    for base in _bases(plan, needed):
+        caller = replace(base.caller(kind), vocab=2, source_vocab=2)
+        found = []
+        try:
+            for length in lengths_for(model)[:3]:
+                with quietly(model), torch.no_grad():
+                    shape = base.outputs(model, ones(model, caller, length, GAP)).shape
+                found.append((tuple(shape), length))
+        except Exception:  # of the subject's own code, which wants another mask
+            continue
+        if all(len(shape) == 3 and shape[:2] == (ROWS, length - 1) for shape, length in found):
+            return replace(plan, cuts=plan.source is not None or labels is None)
+        one = len({shape for shape, _ in found}) == 1 and found[0][0][0] == ROWS
+        if one and plan.source is None:
+            out = found[0][0]
+            last = len(out) == 3 and out[1] == 1 and labels is not None
+            return replace(plan, asks=labels if last else None, pooled=len(out) == 2)
+        return plan
+    return plan
 
 
 def first_plan(model: nn.Module) -> Plan:
@@ -110,7 +181,9 @@ def first_plan(model: nn.Module) -> Plan:
     contents = [each for each in arguments if each.role == "content"]
     required = [each for each in contents if each.required]
     optional = [each for each in contents if not each.required]
-    chosen = required or optional[:1] + [each for each in optional[1:] if each.side == "target"]
+    chosen = required or optional[:1]
+    if len(chosen) == 1 and chosen[0].side != "target":  # a target that may be left out: the model makes it of labels
+        chosen = chosen + [each for each in optional if each.side == "target" and each not in chosen][:1]
     if not 1 <= len(chosen) <= 2:
         signature = inspect.signature(model.forward)
         raise ConfigError(
@@ -141,8 +214,10 @@ def that_runs(model: nn.Module, plan: Plan, kind: Kind) -> tuple[Plan, Caller]:
             continue
         with Tables() as seen, quietly(model), torch.no_grad():
             out = base.outputs(model, ones(model, caller, length, gap))
-        vocab = seen.size(length, last=True) or out.shape[-1]
-        source = seen.size(length - gap) or vocab
+        found = seen.sizes(length) or [out.shape[-1]]
+        apart = kind != "encoder_decoder" or gap > 0  # else the first table is the source's, the last the target's
+        vocab = min(found) if apart else found[-1]
+        source = min(seen.sizes(length - gap) or [vocab]) if apart else found[0]
         return base, replace(caller, vocab=vocab, source_vocab=source if kind == "encoder_decoder" else None)
     widths = {size for tensor in model.parameters() if tensor.ndim for size in (tensor.shape[-1],)}
     for base in _bases(plan, needed):
@@ -179,10 +254,9 @@ class Tables(TorchFunctionMode):
         super().__init__()
         self.seen: list[tuple[int, int]] = []
 
-    def size(self, length: int, *, last: bool = False) -> int | None:
-        """Rows of the first, or the last, table that rows of some length were looked up in."""
-        found = [rows for width, rows in self.seen if width == length]
-        return found[-1 if last else 0] if found else None
+    def sizes(self, length: int) -> list[int]:
+        """Rows of each table that rows of some length were looked up in, in their order."""
+        return [rows for width, rows in self.seen if width == length]
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -212,11 +286,15 @@ def usable_length(model: nn.Module, caller: Caller) -> tuple[int, int]:
             try:
                 with quietly(model), torch.no_grad():
                     out = caller.outputs(model, ones(model, caller, length, gap))
-                if out.ndim >= 2 and out.shape[1] == length:
+                if out.ndim >= 2 and out.shape[1] == (1 if caller.pooled else length):
                     return length, gap
+                what = f"the output has shape {tuple(out.shape)} for {ROWS} rows of {length} tokens"
+                cut = out.ndim == 3 and out.shape[0] == ROWS and abs(out.shape[1] - length) <= 2
+                if cut or (out.ndim == 2 and out.shape[0] == length):
+                    raise WrongLengthError(tuple(out.shape), length)
                 problem: Exception = ConfigError(
-                    f"the output has shape {tuple(out.shape)} for {ROWS} rows of {length} tokens; a whole model is "
-                    "examined by what it says of every token. Return that, or write down how to get it: --template"
+                    f"{what}; a whole model is examined by what it says of every token. Name the stack inside that "
+                    "does, or write down how to get its states: --template FILE"
                 )
             except Exception as error:  # of the subject's own code
                 problem = error
@@ -231,7 +309,7 @@ def looks_up_tokens(model: nn.Module) -> bool:
     try:
         plan = first_plan(model.eval())
         kind: Kind = "encoder" if plan.source is None else "encoder_decoder"
-        _, caller = that_runs(model, plan, kind)
+        _, caller = that_runs(model, with_outputs(model, plan), kind)
         with Tables() as seen, quietly(model), torch.no_grad():
             caller.outputs(model, ones(model, caller, *usable_length(model, caller)))
     except Exception:  # of the user's own code, or none that can be called so

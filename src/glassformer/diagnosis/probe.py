@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -56,6 +56,8 @@ class Attended:
         summed: The axis that the softmax made sum to one is the axis that is summed over.
         out: The mixture.
         late: Whether the weights were masked after the softmax.
+        added: Whether something was added to the weights after the softmax, other weights aside.
+        after: What the weights were multiplied by after the softmax.
     """
 
     q: Tensor
@@ -67,6 +69,8 @@ class Attended:
     summed: bool
     out: Tensor
     late: bool = False
+    added: bool = False
+    after: float = 1.0
 
 
 @dataclass(eq=False)
@@ -75,6 +79,17 @@ class _Weights:
     axis: int
     rank: int
     late: bool = False
+    added: bool = False
+    """Whether something that is no softmax was added."""
+    factor: float = 1.0
+    """What the weights were multiplied by."""
+
+
+@dataclass(eq=False)
+class _Powers:
+    """exp(scores), of a softmax that is written out."""
+
+    scores: Scores
 
 
 class Probe(TorchFunctionMode):
@@ -94,7 +109,7 @@ class Probe(TorchFunctionMode):
         self._bump = bump
         self._waiting = False
         self._factors: dict[int, float] = {}
-        self._tags: dict[int, Scores | _Weights] = {}
+        self._tags: dict[int, Scores | _Powers | _Weights] = {}
         self._alive: list[Any] = []
 
     def __torch_function__(
@@ -111,6 +126,8 @@ class Probe(TorchFunctionMode):
             return self._product(name, out, args)
         if name in ("softmax", "_softmax") and isinstance(out, Tensor):
             self._softmax(out, args, named)
+        elif name in ("exp", "exp_") and isinstance(out, Tensor):
+            self._powered(out, args)
         elif name in ("linear", "addmm") and isinstance(out, Tensor):
             self._project(out)
         elif name in VIEWS:
@@ -124,10 +141,10 @@ class Probe(TorchFunctionMode):
             self._pass_on(out, args, exact=name != "tanh")
         return out
 
-    def _tag(self, tensor: Any) -> Scores | _Weights | None:
+    def _tag(self, tensor: Any) -> Scores | _Powers | _Weights | None:
         return self._tags.get(id(tensor))
 
-    def _mark(self, tensor: Tensor, tag: Scores | _Weights) -> None:
+    def _mark(self, tensor: Tensor, tag: Scores | _Powers | _Weights) -> None:
         self._tags[id(tensor)] = tag
         self._alive.append(tensor)
 
@@ -142,7 +159,7 @@ class Probe(TorchFunctionMode):
             if isinstance(tag, Scores):
                 self._mark(out, Scores(tag.q, tag.k, tag.width, tag.factor, tag.exact and exact))
                 return
-            if isinstance(tag, _Weights):
+            if tag is not None:
                 # An axis that a view moved is told by its sums, when the mixture is made.
                 self._mark(out, tag)
                 return
@@ -152,13 +169,16 @@ class Probe(TorchFunctionMode):
                 return
 
     def _scaled(self, name: str, out: Tensor, args: Sequence[Any]) -> None:
+        if name in DIVIDING and len(args) > 1 and isinstance(powers := self._tag(args[0]), _Powers):
+            self._normalised(out, powers, args[1])
+            return
         number = next((float(each) for each in args if _is_number(each)), None)
         tensors = [each for each in args if isinstance(each, Tensor) and not _is_number(each)]
         if number is None:
             for each in tensors:
                 tag = self._tag(each)
                 if isinstance(tag, _Weights):
-                    self._mark(out, _Weights(tag.scores, tag.axis, tag.rank, late=True))
+                    self._mark(out, replace(tag, late=True))
                 elif isinstance(tag, Scores):  # a learned temperature, a mask that is multiplied
                     self._mark(out, Scores(tag.q, tag.k, tag.width, tag.factor, exact=False))
             return
@@ -169,20 +189,31 @@ class Probe(TorchFunctionMode):
         if isinstance(tag, Scores):
             self._mark(out, Scores(tag.q, tag.k, tag.width, tag.factor * by, tag.exact))
         elif isinstance(tag, _Weights):
-            self._mark(out, tag)
+            self._mark(out, replace(tag, factor=tag.factor * by))
         else:
             self._factors[id(out)] = self._factor(tensors[0]) * by
             self._alive.append(out)
 
     def _masked(self, name: str, out: Tensor, args: Sequence[Any]) -> None:
-        for each in args:
-            tag = self._tag(each)
-            if isinstance(tag, Scores):
-                self._mark(out, tag)
-                return
-            if isinstance(tag, _Weights):
-                self._mark(out, _Weights(tag.scores, tag.axis, tag.rank, late=True))
-                return
+        tags = [tag for tag in map(self._tag, args) if tag is not None]
+        if not tags:
+            return
+        first, adds = tags[0], "add" in name or "sub" in name
+        if isinstance(first, _Weights):
+            others = len(tags) > 1  # a difference of two softmaxes is a kind of attention
+            first = replace(first, late=True, added=first.added or (adds and not others))
+        self._mark(out, first)
+
+    def _powered(self, out: Tensor, args: Sequence[Any]) -> None:
+        tag = self._tag(args[0])
+        if isinstance(tag, Scores):
+            self._mark(out, _Powers(tag))
+
+    def _normalised(self, out: Tensor, powers: _Powers, sums: Any) -> None:
+        """A softmax that is written out: powers by their sums, along the axis that the sums lack."""
+        if isinstance(sums, Tensor) and (sums.ndim == 0 or sums.ndim == out.ndim):
+            gone = [axis for axis in range(sums.ndim) if sums.shape[axis] == 1 != out.shape[axis]]
+            self._mark(out, _Weights(powers.scores, gone[-1] if gone else -1, out.ndim))
 
     def _softmax(self, out: Tensor, args: Sequence[Any], named: Mapping[str, Any]) -> None:
         tag = self._tag(args[0] if args else named.get("input"))
@@ -222,7 +253,11 @@ class Probe(TorchFunctionMode):
         # the softmax's own axis may have moved in a view; where every sum is one, it is the one that is summed over
         summed = bool(ones.all()) or bool(tag.axis == axis and weights.ndim == tag.rank) or tag.late
         factor = scores.factor if scores.exact else None
-        self.found.append(Attended(scores.q, scores.k, values, scores.width, factor, moved, summed, out, tag.late))
+        self.found.append(
+            Attended(
+                scores.q, scores.k, values, scores.width, factor, moved, summed, out, tag.late, tag.added, tag.factor
+            )
+        )
         return self._bumped(out)
 
     def _fused(

@@ -79,19 +79,22 @@ class Report:
             language: One of the languages.
             width: Columns of a line.
         """
-        yield f"{self.subject}  ({self.kind.say(language)})"
-        yield from (f"  {remark.say(language)}" for remark in self.remarks)
+        yield from wrapped("", f"{self.subject}  ({self.kind.say(language)})", width)
+        for remark in self.remarks:
+            yield from wrapped("  ", remark.say(language), width)
         yield ""
         for each in self.verdicts:
             yield from self._lines_of(each, language, width)
         yield ""
         counts = {status: sum(each.status == status for each in self.verdicts) for status in ("pass", "not_applicable")}
         if self.ok:
-            yield MESSAGES.say("sum_good", language, passed=counts["pass"], skipped=counts["not_applicable"])
+            said = MESSAGES.say("sum_good", language, passed=counts["pass"], skipped=counts["not_applicable"])
+            yield from wrapped("", said, width)
             return
         asked = len(self.verdicts) - counts["not_applicable"]
         first = self.failures[0].name(language)
-        yield MESSAGES.say("sum_bad", language, failed=len(self.failures), asked=asked, name=first)
+        said = MESSAGES.say("sum_bad", language, failed=len(self.failures), asked=asked, name=first)
+        yield from wrapped("", said, width)
 
     def _lines_of(self, each: Verdict, language: str, width: int) -> Iterator[str]:
         name, seen = each.name(language), each.seen(language)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-Role = Literal["content", "mask", "labels", "cache", "use_cache", "offset", "other"]
+Role = Literal["content", "mask", "labels", "cache", "use_cache", "offset", "segments", "other"]
 Side = Literal["source", "target", "either"]
 
 
@@ -55,6 +55,8 @@ def _argument(name: str, required: bool) -> Argument:
         role = "labels"
     elif re.search(r"offset|start_pos|^start$", low):
         role = "offset"
+    elif re.search(r"token_type|segment", low) and not required:
+        role = "segments"
     elif not required and not re.search(
         r"^(input_ids|decoder_input_ids|idx|ids|tokens?|x|src|tgt|source|target)$", low
     ):
@@ -71,19 +73,26 @@ def _side(low: str) -> Side:
     return "either"
 
 
-def outputs_in(result: Any) -> list[Tensor]:
-    """Return the tensors with numbers that a call returned, what the next layer or the user wants first."""
+def outputs_in(result: Any, axes: int = 1) -> list[Tensor]:
+    """Return the tensors with numbers that a call returned, what the next layer or the user wants first.
+
+    Args:
+        result: Of the call.
+        axes: What has fewer is left out, unless it is all that there is.
+    """
     if isinstance(result, Tensor):
         return [result]
+    return [t for t in _numbers_in(result) if t.ndim >= axes]
+
+
+def _numbers_in(result: Any) -> list[Tensor]:
     if isinstance(result, Mapping):
         first = [result[name] for name in ("logits", "last_hidden_state") if name in result]
         rest = [value for name, value in result.items() if name not in ("logits", "last_hidden_state", "loss")]
-        return [t for t in (*first, *rest) if isinstance(t, Tensor) and t.is_floating_point() and t.ndim > 0]
+        return [t for t in (*first, *rest) if isinstance(t, Tensor) and t.is_floating_point()]
     if isinstance(result, Sequence):
-        return [t for t in result if isinstance(t, Tensor) and t.is_floating_point() and t.ndim > 0]
-    if isinstance(result, object) and _fields(result):
-        return outputs_in(_fields(result))
-    return []
+        return [t for t in result if isinstance(t, Tensor) and t.is_floating_point()]
+    return _numbers_in(_fields(result)) if _fields(result) else []
 
 
 def loss_in(result: Any) -> Tensor | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from glassformer.diagnosis.flow import record
-from glassformer.diagnosis.structure import norms_among
+from glassformer.diagnosis.parts.recording import learned_in, product_of
+from glassformer.diagnosis.probe import Probe
+from glassformer.diagnosis.structure import matrices_of, norms_among
 
 Run = Callable[[Tensor], Tensor]
 """A layer on one input (B, T, D), everything else as it was."""
@@ -18,21 +22,9 @@ CLOSE = 1e-4
 
 
 @contextmanager
-def without_matrices(module: nn.Module, but: Sequence[nn.Module] = ()) -> Iterator[None]:
-    """Set every matrix, with its offsets, to zero for a while.
-
-    Args:
-        module: The layer.
-        but: Parts that keep theirs.
-    """
-    kept = {id(parameter) for part in but for parameter in part.parameters()}
-    chosen = [
-        parameter
-        for part in module.modules()
-        if any(own.ndim >= 2 for own in part.parameters(recurse=False))
-        for parameter in part.parameters(recurse=False)
-        if id(parameter) not in kept
-    ]
+def without_matrices(module: nn.Module) -> Iterator[None]:
+    """Set every matrix, with its offsets, to zero for a while."""
+    chosen = matrices_of(module)
     values = [parameter.detach().clone() for parameter in chosen]
     try:
         with torch.no_grad():
@@ -81,33 +73,72 @@ def proportional(one: Tensor, other: Tensor | None) -> bool:
     return other is not None and one.shape == other.shape and bool(_times(one, other))
 
 
-def attentions_inside(module: nn.Module, width: int) -> list[tuple[str, nn.Module]]:
-    """Return the largest parts of a layer that hold two matrices or more, and none of a feed-forward network.
+class _Route(Probe):
+    """Changes what one attention of a layer found, and answers others, and some products, with zeros.
+
+    Args:
+        learned: Where the layer's parameters are.
+        bump: The attention whose mixture is changed; None = none.
+        mute: Attentions of which nothing is to be left.
+        silent: Products with learned matrices of which nothing is to be left, by number.
+    """
+
+    def __init__(
+        self, learned: frozenset[int], bump: int | None = None, mute: Collection[int] = (), silent: int | None = None
+    ) -> None:
+        super().__init__()
+        self.inputs: list[tuple[Tensor, bool]] = []
+        """What went into each product, and whether it leads to another width."""
+        self.count = 0
+        self._learned, self._number, self._mute, self._silent = learned, bump, mute, silent
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = super().__torch_function__(func, types, args, kwargs)
+        if func is F.multi_head_attention_forward:
+            return self._bumped(result[0]), *result[1:]
+        made = product_of(func.__name__, args, dict(kwargs or {}), result, self._learned)
+        if made is None:
+            return result
+        self.inputs.append((made.x, made.x.shape[-1] != made.y.shape[-1]))
+        return torch.zeros_like(result) if self._silent == len(self.inputs) - 1 else result
+
+    def _bumped(self, out: Tensor) -> Tensor:
+        number, self.count = self.count, self.count + 1
+        if number in self._mute:
+            return torch.zeros_like(out)
+        wave = torch.arange(out.numel(), dtype=out.dtype, device=out.device).sin().view(out.shape)
+        return out + wave if number == self._number else out
+
+
+def dropped(module: nn.Module, run: Callable[[], Tensor]) -> bool:
+    """Return whether what some attention found is not in what a layer hands on, but only in what is added to that.
+
+    The last matrix of the feed-forward network and every later attention are answered with zeros; what comes out must
+    still change with what the attention found.
 
     Args:
         module: The layer.
-        width: F, by which a matrix of the feed-forward network is known.
+        run: Calls it.
     """
-    found: list[tuple[str, nn.Module]] = []
-    for name, part in module.named_modules():
-        if not name or any(name.startswith(f"{other}.") for other, _ in found):
+    learned = learned_in([module])
+
+    def through(route: _Route) -> tuple[Tensor, _Route]:
+        with route, torch.no_grad():
+            return run(), route
+
+    base, plain = through(_Route(learned))
+    for number in range(plain.count):
+        out, bumped = through(_Route(learned, number))
+        pairs = zip(plain.inputs, bumped.inputs, strict=False)
+        moved = [at for at, ((a, _), (b, _)) in enumerate(pairs) if a.shape == b.shape and not torch.equal(a, b)]
+        last = moved[-1] if len(moved) > 1 and plain.inputs[moved[-1]][1] else None
+        later = range(number + 1, plain.count)
+        if torch.equal(base, out) or (last is None and not later):
             continue
-        matrices = [parameter for parameter in part.parameters() if parameter.ndim == 2]
-        if len(matrices) >= 2 and not any(width in parameter.shape for parameter in matrices):
-            found.append((name, part))
-    return found
-
-
-def unheard(module: nn.Module, width: int, mixes: Callable[[], bool]) -> str | None:
-    """Return the attention of which nothing is left where it is the only part with matrices; None = each counts.
-
-    Args:
-        module: The layer.
-        width: F.
-        mixes: Whether some position depends on another one, or on the memory.
-    """
-    for name, part in attentions_inside(module, width):
-        with without_matrices(module, but=[part]):
-            if not mixes():
-                return name
-    return None
+        without, _ = through(_Route(learned, None, later, last))
+        changed, _ = through(_Route(learned, number, later, last))
+        if torch.equal(without, changed):
+            return True
+    return False

@@ -20,7 +20,7 @@ def layer_groups(model: nn.Module) -> dict[str, list[str]]:
             name.startswith(f"{member}.") for members in groups.values() for member in members
         ):
             continue
-        children = dict(module.named_children())
+        children = {key: child for key, child in module._modules.items() if child is not None}
         kinds = Counter(type(child) for child in children.values())
         if not kinds:
             continue
@@ -119,3 +119,16 @@ def matrices_of(module: nn.Module) -> list[Tensor]:
         if any(own.ndim >= 2 for own in part.parameters(recurse=False))
         for parameter in part.parameters(recurse=False)
     ]
+
+
+def norm_place_said(module: nn.Module) -> str | None:
+    """Return "pre" or "post" where an attribute such as torch's `norm_first` says it."""
+    told: dict[str, object] = {}
+    for each in (*reversed(type(module).__mro__), module):
+        told |= vars(each)
+    for name in ("norm_first", "pre_norm", "prenorm", "normalize_before"):
+        value = told.get(name)
+        if isinstance(value, bool):
+            return "pre" if value else "post"
+    value = told.get("norm_place")
+    return value if isinstance(value, str) and value in ("pre", "post") else None

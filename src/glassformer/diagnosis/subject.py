@@ -57,12 +57,17 @@ class Caller:
         takes_keep: Whether it can be told where padding is.
         takes_source_keep: Whether it can be told where padding of the source is.
         loss: Returns the mean loss per label; None = it computes none.
+        scored: Returns the loss and the scores that it was computed from, in one call; None = it returns no such pair.
+        fed: Returns the logits where the text of the decoder is made of the labels; None = it is always given.
+        told: Returns the logits (B, T, V) and the loss of a text (B, T + 1) that holds its own labels; None = it does
+            not.
         shifts: By how many positions it may move the labels before it compares them; empty = unknown.
         cached: Returns the outputs of new tokens and what to hand in next time, given that of before (None at first);
             None = it has no cache.
         vocab: Number of token ids; None = it takes embeddings.
         source_vocab: Number of ids of the source.
         width: Of the embeddings that it takes.
+        pooled: Whether a text gets one row of numbers, which `outputs` returns as (B, 1, W).
         pad: The id that is padding wherever it stands; None = none is.
         remarks: What was assumed, for the reader.
     """
@@ -73,11 +78,15 @@ class Caller:
     takes_keep: bool = False
     takes_source_keep: bool = False
     loss: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
+    scored: Callable[[nn.Module, Given, Tensor], tuple[Tensor, Tensor]] | None = None
+    fed: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
+    told: Callable[[nn.Module, Given], tuple[Tensor, Tensor]] | None = None
     shifts: tuple[int, ...] = ()
     cached: Callable[[nn.Module, Given, Any], tuple[Tensor, Any]] | None = None
     vocab: int | None = None
     source_vocab: int | None = None
     width: int = 0
+    pooled: bool = False
     pad: int | None = None
     remarks: tuple[tuple[str, dict[str, Any]], ...] = ()
 
@@ -129,7 +138,7 @@ class ModelSubject:
                 if parameter.ndim >= 2:
                     std = 1.0 if id(parameter) in tables else parameter.shape[-1] ** -0.5
                     parameter.copy_(noise * std)
-                elif parameter.ndim == 1:
+                else:
                     parameter.add_(0.1 * noise.to(parameter.dtype))
 
     def _double(self) -> bool:

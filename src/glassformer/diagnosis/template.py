@@ -77,6 +77,7 @@ def write_template(file: Path, source: str) -> None:
     code, _, name = source.rpartition(":")
     if not code.endswith(".py") or not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ConfigError(f"{source!r} names no model; a template is for FILE.py:NAME")
+    load_user_code(source)  # it must be there
     folder = repr(str(Path(code).resolve().parent))
     write_text(file, TEXT.substitute(name=name, file=file, folder=folder, module=Path(code).stem))
 

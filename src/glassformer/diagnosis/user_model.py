@@ -94,6 +94,9 @@ def is_whole(model: nn.Module) -> bool:
     """Return whether a module is a whole model and no part: it looks tokens up, or is one of the known stacks."""
     if isinstance(model, STACKS):
         return True
-    if not any(isinstance(part, nn.Embedding) for part in model.modules()):
+    tables = [part for part in model.modules() if isinstance(part, nn.Embedding)]
+    if not tables:
         return looks_up_tokens(model)
+    if len(list(model.parameters())) == len(tables):
+        return False  # tables alone are embeddings, or positions
     return bool(layer_groups(model)) or looks_up_tokens(model)

@@ -17,11 +17,11 @@ MESSAGES = Catalogue(
         "at": {"en": "at", "zh": "位置"},
         "follows": {"en": "probably follows from: {name}", "zh": "很可能由此引起：{name}"},
         "sum_good": {
-            "en": "{passed} properties hold, {skipped} do not apply: nothing wrong was found.",
+            "en": "properties that hold: {passed}; that do not apply: {skipped}. Nothing wrong was found.",
             "zh": "{passed} 项性质成立，{skipped} 项不适用：没有发现问题。",
         },
         "sum_bad": {
-            "en": "{failed} of {asked} properties fail; begin with the first: {name}.",
+            "en": "properties that fail: {failed} of {asked}; begin with the first: {name}.",
             "zh": "{asked} 项性质中有 {failed} 项不成立；请先看第一项：{name}。",
         },
         "crash": {

@@ -239,7 +239,9 @@ def generation_rows(found: GenerationTrace, language: str) -> list[list[str]]:
     return rows
 
 
-def hand_lines(steps: Sequence[HandStep], words: Sequence[str], language: str, root: float) -> Iterator[str]:
+def hand_lines(
+    steps: Sequence[HandStep], words: Sequence[str], language: str, root: float, width: int | None = None
+) -> Iterator[str]:
     """Yield attention by hand, matrix by matrix.
 
     Args:
@@ -247,13 +249,16 @@ def hand_lines(steps: Sequence[HandStep], words: Sequence[str], language: str, r
         words: What the rows are called.
         language: "en" or "zh".
         root: √d_k.
+        width: Columns of a line of words; matrices are as wide as they are; None = 100.
     """
+    width = width or WIDTH
     margin = max(6, *(columns(word) for word in words)) + 2
     for index, step in enumerate(steps, start=1):
         if index > 1:
             yield ""
         sizes = f"({step.value.shape[0]}, {step.value.shape[1]})"
-        yield f"{index:>2}. {step.equation}  {sizes}  {MESSAGES.say(f'hand_{step.name}', language, root=number(root))}"
+        said = MESSAGES.say(f"hand_{step.name}", language, root=number(root))
+        yield from wrapped(f"{step.equation}  {sizes}  {said}", width, " " * 4, f"{index:>2}. ")
         names = words if not step.name.startswith("W_") else [""] * len(step.value)
         cells = hand_cells(step)
         across = max(6, *(len(cell) for row in cells for cell in row), *(columns(word) for word in words))
@@ -262,7 +267,7 @@ def hand_lines(steps: Sequence[HandStep], words: Sequence[str], language: str, r
         for word, row in zip(names, cells, strict=True):
             yield f"    {fitted(word, margin)}{' '.join(f'{cell:>{across}}' for cell in row)}"
         if step.worked:
-            yield f"      {step.worked}"
+            yield from wrapped(step.worked, width, " " * 6)
 
 
 def hand_cells(step: HandStep) -> list[list[str]]:

@@ -688,12 +688,6 @@ def test_catalogue_is_in_order() -> None:
         assert TWINS[record.twin].kind == record.kind
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_halves_are_alike_in_every_kind(kind: str) -> None:
-    halves = [record.half for record in PLANTED if record.kind == kind]
-    assert 0 <= halves.count("tune") - halves.count("held_out") <= 1
-
-
 @pytest.mark.parametrize("record", [*HEALTHY, *PLANTED], ids=lambda record: record.name)
 def test_factory_builds_a_fresh_one(record: Healthy | Planted) -> None:
     one, other = record.factory(), record.factory()

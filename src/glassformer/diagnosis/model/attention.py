@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from glassformer.diagnosis.influence import with_other, with_other_source
-from glassformer.diagnosis.model.findings import failed, passed, reason
+from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
+from glassformer.diagnosis.parts.recording import recorded
 from glassformer.diagnosis.probe import Attended, Probe, attentions
 from glassformer.diagnosis.subject import Given, ModelSubject
 from glassformer.diagnosis.verdict import Finding, Said
@@ -30,6 +31,10 @@ def softmax_axis(subject: ModelSubject) -> Finding:
     """The weights with which values are mixed sum to one over the keys."""
     calls = _calls(subject)
     for number, call in enumerate(calls):
+        if call.added:
+            return failed("softmax_axis.added", fault="softmax_axis.added", number=number)
+        if call.after != 1.0 and _near(call.after, call.width**-0.5):
+            return failed("softmax_axis.scaled", fault="softmax_axis.scaled", number=number)
         if not call.summed:
             sums = call.weights.sum(-1)
             return failed("softmax_axis.other", number=number, low=float(sums.min()), high=float(sums.max()))
@@ -126,6 +131,8 @@ def heads(subject: ModelSubject) -> Finding:
     base, changed = _first(subject, one), _first(subject, moved)
     if base is None or changed is None:
         return Finding("not_applicable", reason("attention.unseen"))
+    if mixed_before(subject) is not None:
+        return skipped("heads.mixed")
     for name, a, b in (("q", base.q, changed.q), ("k", base.k, changed.k), ("v", base.v, changed.v)):
         touched = _touched(a, b, length, subject.tolerance)
         if touched is not None and touched != {middle}:
@@ -133,7 +140,43 @@ def heads(subject: ModelSubject) -> Finding:
     touched = _joined(subject, one, length, middle)
     if touched is not None and touched - {middle}:
         return failed("heads.join", fault="heads.join", token=middle, touched=sorted(touched))
+    copies = _copied(subject, one)
+    if copies is not None:
+        return failed("heads.copied", fault="heads.copied", width=copies)
     return passed("heads.seen")
+
+
+def mixed_before(subject: ModelSubject) -> int | None:
+    """Return how many positions one token reaches before any attention is computed, if it is more than one.
+
+    Told by what goes into the first product with a learned matrix that has an axis of time.
+    """
+    length = subject.source_length if subject.kind == "encoder_decoder" else subject.length
+    one, other = subject.draw(), subject.draw(seed=1)
+    where = slice(length // 2, length // 2 + 1)
+    moved = with_other_source(one, other, where) if one.source is not None else with_other(one, other, where)
+    first = []
+    for given in (one, moved):
+        products = recorded(lambda given=given: subject.run(given), [subject.model]).products  # type: ignore[misc]
+        found = next((made.x for made in products if made.x.shape.count(length) == 1), None)
+        if found is None:
+            return None
+        first.append(found)
+    touched = _touched(first[0], first[1], length, subject.tolerance)
+    return None if touched is None or len(touched) < 2 else len(touched)
+
+
+def _copied(subject: ModelSubject, given: Given) -> int | None:
+    """The width of a piece that is repeated all along what goes into some matrix, as if heads were one and the same."""
+    for made in recorded(lambda: subject.run(given), [subject.model]).products:
+        x = made.x
+        for number in (2, 3, 4, 6, 8, 12, 16):
+            if x.ndim < 3 or x.shape[-1] % number or x.shape[-1] == number:
+                continue
+            pieces = x.unflatten(-1, (number, -1))
+            if bool((pieces == pieces[..., :1, :]).all()) and float(x.std()) > 0:
+                return int(pieces.shape[-1])
+    return None
 
 
 def _first(subject: ModelSubject, given: Given) -> Attended | None:

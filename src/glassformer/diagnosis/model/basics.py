@@ -6,29 +6,38 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import record
-from glassformer.diagnosis.model.findings import failed, passed, reason
+from glassformer.diagnosis.model.findings import failed, passed, skipped
+from glassformer.diagnosis.model.modes import same_in_training
 from glassformer.diagnosis.subject import Given, ModelSubject
-from glassformer.diagnosis.verdict import Finding, Said
+from glassformer.diagnosis.verdict import Finding
 
 
 def shapes(subject: ModelSubject) -> Finding:
     """The output has a row of scores for every token, also for one token, and is finite."""
     given = subject.draw()
     out = subject.run(given)
-    rows, length = given.inputs.shape[:2]
+    rows, length = given.inputs.shape[0], 1 if subject.caller.pooled else given.inputs.shape[1]
     if out.ndim != 3 or out.shape[:2] != (rows, length):
         return failed("shapes.wrong", shape=tuple(out.shape), rows=rows, length=length)
     if not bool(out.isfinite().all()):
         return failed("shapes.infinite", fault="shapes.infinite")
     for what, trial in _extremes(subject).items():
         try:
+            one = subject.run(trial.rows(slice(0, 1)))
+            if one.ndim != out.ndim or one.shape[0] != 1:
+                return failed("shapes.row", fault="shapes.row", shape=tuple(one.shape))
             subject.run(trial)
         except Exception as error:  # of the subject's own code
             if what == "one":
                 return failed("shapes.one", error=f"{type(error).__name__}: {error}".splitlines()[0])
             raise
     sums = out.double().sum(-1)
-    if out.shape[-1] > 1 and bool((out >= 0).all()) and bool(((sums - 1).abs() < 1e-4).all()):
+    if (
+        out.shape[-1] > 1
+        and not subject.caller.pooled
+        and bool((out >= 0).all())
+        and bool(((sums - 1).abs() < 1e-4).all())
+    ):
         return failed("shapes.softmaxed", fault="shapes.softmaxed")
     return passed("shapes.seen", shape=tuple(out.shape))
 
@@ -77,13 +86,12 @@ def _random(one: Tensor | None, other: Tensor | None) -> bool:
     return one is not None and other is not None and not torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
-def has_dropout(subject: ModelSubject) -> Said | None:
-    """Why dropout cannot be looked for."""
-    return None if _dropouts(subject.model) else reason("dropout.none")
-
-
 def dropout(subject: ModelSubject) -> Finding:
-    """Where dropout is configured, training is random."""
+    """Where dropout is configured, training is random, and for nothing else than that unlike evaluation."""
+    if not same_in_training(subject):
+        return failed("dropout.modes", fault="dropout.modes")
+    if not _dropouts(subject.model):
+        return skipped("dropout.none")
     given = subject.draw()
     subject.model.train()
     gap = subject.differs(subject.run(given, seed=1), subject.run(given, seed=2))

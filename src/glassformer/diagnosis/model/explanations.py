@@ -530,12 +530,213 @@ FAULTS = {
         ),
         ("logits[:, :-1] against labels[:, 1:]", "logits[:, :-1] 对 labels[:, 1:]"),
     ),
+    "label_shift.unread": (
+        (
+            "The loss compares with something else than the labels: whatever is learned, it is not what they say.",
+            "损失比较的不是标签：学到的不是标签所要求的内容。",
+        ),
+        ("which tensor the loss is given: labels, not inputs", "传给损失的是哪个张量：应是标签而不是输入"),
+    ),
+    "label_shift.few": (
+        ("Most positions teach nothing.", "大多数位置没有产生任何学习信号。"),
+        ("logits[:, -1] where all logits were meant", "本应使用全部 logits，却写成 logits[:, -1]"),
+    ),
+    "label_shift.scrambled": (
+        (
+            "Scores are compared with labels of other places, or of several: the numbers fit, the places do not.",
+            "分数与其他位置（或多个位置）的标签相比：形状对得上，位置对不上。",
+        ),
+        (
+            "view(B, V, T) where transpose(1, 2) was meant; logits and labels flattened in different orders; a softmax "
+            "over time",
+            "本应 transpose(1, 2) 却写成 view(B, V, T)；logits 与标签展平的顺序不同；沿时间维的 softmax",
+        ),
+    ),
+    "label_shift.raw": (
+        (
+            "Nothing pushes the other scores down: the loss falls without end and nothing is learned.",
+            "没有什么压低其他分数：损失无限下降，却什么也学不到。",
+        ),
+        ("nll_loss wants log_softmax; or use cross_entropy", "nll_loss 需要 log_softmax；或改用 cross_entropy"),
+    ),
+    "label_shift.softmaxed": (
+        (
+            "cross_entropy takes the softmax itself: twice, it leaves hardly a gradient.",
+            "cross_entropy 自带 softmax：做两次就几乎没有梯度了。",
+        ),
+        ("give cross_entropy the raw logits", "把原始 logits 交给 cross_entropy"),
+    ),
+    "causality.one_sided": (
+        (
+            "An encoder that cannot look ahead reads every word without what follows it.",
+            "编码器看不到后文，每个词都缺了后面的信息。",
+        ),
+        (
+            "a triangle in an encoder; if it is to write, say --as decoder",
+            "编码器里的三角掩码；若它用于生成，请用 --as decoder",
+        ),
+    ),
+    "causality.training": (
+        (
+            "The mask is there in evaluation and not in training: the model learns to look at the answer.",
+            "评估时有掩码而训练时没有：模型学会了偷看答案。",
+        ),
+        ("if not self.training around the mask", "掩码外面的 if not self.training"),
+    ),
+    "dropout.modes": (
+        (
+            "What is trained is not what is used: more than dropout depends on the mode.",
+            "训练的与使用的不是同一个模型：除 dropout 外还有东西取决于模式。",
+        ),
+        ("self.training in forward", "forward 里的 self.training"),
+    ),
+    "cross_attention.hidden": (
+        (
+            "A translation may need any word of the source at any time; a triangle has no meaning between two texts.",
+            "翻译随时可能需要源文的任何一个词；两段文本之间的三角掩码没有意义。",
+        ),
+        (
+            "the mask of the second attention: the source's padding, no triangle",
+            "第二个注意力的掩码：只含源文的填充，没有三角",
+        ),
+    ),
+    "cross_attention.one_sided": (
+        ("The encoder reads each word without what follows it.", "编码器读每个词时都看不到后文。"),
+        ("the target's mask, or a triangle, in the encoder", "编码器里用了目标的掩码或三角掩码"),
+    ),
+    "heads.copied": (
+        (
+            "The heads say the same: one is repeated, or their mean is, where all should stand side by side.",
+            "各头内容相同：重复的是某一个头或各头的平均，而它们本应并排。",
+        ),
+        ("torch.cat([head(x) for head in heads], dim=-1)", "torch.cat([head(x) for head in heads], dim=-1)"),
+    ),
+    "position_wise.before": (
+        (
+            "Something in front of the first attention mixes all positions, the future and the padding among them.",
+            "第一个注意力之前就有东西混合了所有位置，包括未来和填充。",
+        ),
+        (
+            "F.layer_norm(x, x.shape[1:]), a mean over dim=1: norms go over the last dimension alone",
+            "F.layer_norm(x, x.shape[1:])、沿 dim=1 的均值：归一化只应沿最后一维",
+        ),
+    ),
+    "position.same": (
+        ("Two places cannot be told apart: their words could change places.", "有两个位置无法区分：上面的词可以互换。"),
+        ("// , %, clamp or integers where the index is made", "生成下标时的 //、%、clamp 或整数运算"),
+    ),
+    "position.unregistered": (
+        ("No optimizer, no checkpoint and no .to() knows it.", "优化器、检查点和 .to() 都不知道它。"),
+        ("nn.Parameter(torch.randn(max_len, d_model))", "nn.Parameter(torch.randn(max_len, d_model))"),
+    ),
+    "position.values": (
+        (
+            "Rotation is for queries and keys, whose product keeps the distance; values keep the place itself.",
+            "旋转只用于查询和键，它们的积只保留距离；对值旋转则带入了绝对位置。",
+        ),
+        ("rotate q and k, not v", "只旋转 q 和 k，不旋转 v"),
+    ),
+    "position.absolute": (
+        (
+            "Queries and keys are not turned by the same angles: what a token finds depends on where the text begins.",
+            "查询和键旋转的角度不同：词元找到的内容取决于文本从哪里开始。",
+        ),
+        (
+            "both through the same function: base, pairing of columns, positions, signs",
+            "两者用同一个函数：底数、列的配对、位置、符号",
+        ),
+    ),
+    "cache.chunk": (
+        (
+            "Several new tokens behind a cache must not see each other's future; a second prompt or a draft needs it.",
+            "缓存之后的多个新词元不能互相看到未来；追加提示或投机解码都需要这一点。",
+        ),
+        (
+            "the mask of T queries over S keys: ones(T, S).tril(S - T), and none only for T = 1",
+            "T 个查询对 S 个键的掩码：ones(T, S).tril(S - T)；只有 T = 1 时可以没有",
+        ),
+    ),
     "loss_padding.counted": (
         (
             "Ignored positions are counted in the divisor: batches with much padding get a small gradient.",
             "被忽略的位置仍计入除数：填充多的批梯度偏小。",
         ),
         ("divide by (labels != ignored).sum()", "除以 (labels != ignored).sum()"),
+    ),
+    "shapes.row": (
+        ("A single text loses its axis: serving one request breaks.", "单独一段文本丢掉了批这一维：单条请求会出错。"),
+        ("squeeze() without an axis", "没有写维度的 squeeze()"),
+    ),
+    "norm.none": (
+        ("What should be brought to one size is not: depth and learning rate decide.", "本应归一的大小没有归一。"),
+        (
+            "(x - mean) / sqrt(var + eps): the brackets, the square root, the axis",
+            "(x - mean) / sqrt(var + eps)：括号、开方、维度",
+        ),
+    ),
+    "norm.sum": (
+        (
+            "Everything behind the norm is smaller by the square root of the width.",
+            "归一化之后的一切都小了宽度的平方根倍。",
+        ),
+        ("x.pow(2).mean(-1, keepdim=True), not sum", "x.pow(2).mean(-1, keepdim=True)，而不是 sum"),
+    ),
+    "norm.query": (
+        ("Keys and values grow with the residual stream.", "键和值会随残差流增大。"),
+        ("y = norm(x); attention(y, y, y)", "y = norm(x); attention(y, y, y)"),
+    ),
+    "label_shift.fed": (
+        (
+            "The decoder must read, at each place, the label of the place before, behind a start token.",
+            "解码器在每个位置应读到前一个位置的标签，最前面是开始符。",
+        ),
+        (
+            "shifted[:, 1:] = labels[:, :-1]; shifted[:, 0] = start; no roll, no shift to the left",
+            "shifted[:, 1:] = labels[:, :-1]; shifted[:, 0] = start；不是 roll，也不是左移",
+        ),
+    ),
+    "accumulation.sum": (
+        (
+            "A sum grows with batch and length: gradients of batches of unequal size do not add up, and no number can "
+            "be compared with another.",
+            "总和随批大小和长度增长：大小不同的批梯度无法合并，数值也无法互相比较。",
+        ),
+        (
+            'reduction="mean", or the sum divided by the number of labels that count',
+            'reduction="mean"，或用总和除以有效标签数',
+        ),
+    ),
+    "position.one_sided": (
+        ("Half of the order is invisible.", "一半的次序信息不可见。"),
+        (
+            "buckets or a bias made for a decoder in an encoder: bidirectional=True, abs() of the distance",
+            "编码器用了解码器的分桶或偏置：bidirectional=True，距离取 abs()",
+        ),
+    ),
+    "position.far": (
+        ("The bias is there to favour what is near.", "偏置的作用是偏向近处。"),
+        ("the minus of the bias: -slope * distance", "偏置的负号：-slope * distance"),
+    ),
+    "position.masked": (
+        ("As soon as a mask is given, order is lost.", "一旦给出掩码，次序信息就丢失了。"),
+        ("bias = mask where bias = bias + mask was meant", "本应 bias = bias + mask 却写成 bias = mask"),
+    ),
+    "softmax_axis.added": (
+        ("Weights no longer sum to one, and may be negative.", "权重之和不再为一，还可能为负。"),
+        (
+            "masks and position biases are added to the scores, before the softmax",
+            "掩码和位置偏置应在 softmax 之前加到分数上",
+        ),
+    ),
+    "softmax_axis.scaled": (
+        (
+            "Scores are as large as without a scale, and what attention returns is too small.",
+            "分数仍像没有缩放一样大，注意力的输出则过小。",
+        ),
+        (
+            "softmax(scores / sqrt(d)), not softmax(scores) / sqrt(d)",
+            "softmax(scores / sqrt(d))，而不是 softmax(scores) / sqrt(d)",
+        ),
     ),
 }
 """Why, look; where a fault is known better than its property."""

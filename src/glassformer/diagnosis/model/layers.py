@@ -10,10 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.flow import Passed, record
+from glassformer.diagnosis.model.attention import mixed_before
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
+from glassformer.diagnosis.model.norms import wrong_norm
 from glassformer.diagnosis.parts.recording import recorded, straight
-from glassformer.diagnosis.stream import doubled
-from glassformer.diagnosis.structure import blocks_among, chains_among, feed_forwards_among, matrices_of, norms_among
+from glassformer.diagnosis.stream import doubled, dropped, without_matrices
+from glassformer.diagnosis.structure import (
+    blocks_among,
+    chains_among,
+    feed_forwards_among,
+    norm_place_said,
+    norms_among,
+)
 from glassformer.diagnosis.subject import ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
 from glassformer.models.transformer import Transformer
@@ -25,15 +33,10 @@ def _calls(subject: ModelSubject) -> list[Passed]:
 
 
 def _again(call: Passed, x: Tensor) -> Tensor:
-    """What a module returns for something else in the place of its first tensor."""
-    done = False
+    """What a module returns for something else in the place of its first tensor, wherever that one goes in."""
 
     def swap(value: Any) -> Any:
-        nonlocal done
-        if not done and isinstance(value, Tensor) and value is call.first:
-            done = True
-            return x
-        return value
+        return x if isinstance(value, Tensor) and value is call.first else value
 
     args = tuple(swap(value) for value in call.args)
     kwargs = {name: swap(value) for name, value in call.kwargs.items()}
@@ -67,6 +70,12 @@ def position_wise(subject: ModelSubject) -> Finding:
             if fault is not None:
                 known = "norm" if fault == "positions" and call in norms else fault
                 return failed(f"position_wise.{fault}", where=call.name, fault=f"position_wise.{known}")
+    reached = mixed_before(subject)
+    if reached in (
+        subject.length,
+        subject.source_length,
+    ):  # and not only its neighbours, as a convolution of words does
+        return failed("position_wise.before", fault="position_wise.before")
     if not forwards and not norms:
         return skipped("position_wise.unseen")
     names = sorted({call.name for call in forwards})
@@ -105,7 +114,7 @@ def residual(subject: ModelSubject) -> Finding:
     if not places:
         return skipped("layers.unseen")
     for name, place in places.items():
-        if place in ("none", "normed", "twice"):
+        if place in ("none", "normed", "twice", "dropped"):
             return failed(f"residual.{place}", where=name, fault=f"residual.{place}")
     kinds = sorted(set(places.values()))
     return passed(f"residual.{kinds[0]}" if len(kinds) == 1 else "residual.mixed", count=len(places))
@@ -127,22 +136,16 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
     assert result is not None
     inner = [each for each in norms_among(calls) if each.name.startswith(f"{call.name}.")]
     last = any(each.result is not None and torch.equal(each.result, result) for each in inner)
-    values = [(each, each.detach().clone()) for each in matrices_of(call.module)]
     generator = torch.Generator().manual_seed(5)
     moved = x + torch.randn(x.shape, generator=generator).to(x)
-    try:
-        with torch.no_grad():
-            for each, _ in values:
-                each.zero_()
+    with without_matrices(call.module):
         one, other = _again(call, x), _again(call, moved)
-    finally:
-        with torch.no_grad():
-            for each, value in values:
-                each.copy_(value)
     if subject.differs(one, other) <= subject.tolerance:
         return "none"
     if doubled(call.module, lambda given: _again(call, given), x):
         return "twice"
+    if dropped(call.module, lambda: _again(call, x)):
+        return "dropped"
     step, gone = (moved - x).double().flatten(), (other - one).double().flatten()
     share = float(step @ gone / (step @ step))
     if float((gone - share * step).abs().max()) <= 1e-4 * float(step.abs().max()):
@@ -152,6 +155,9 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
 
 def norm(subject: ModelSubject) -> Finding:
     """The norm stands where the model says that it does."""
+    wrong = wrong_norm(_calls(subject))
+    if wrong is not None:
+        return wrong
     places = _measured(subject)
     stated = _stated(subject.model, places)
     if not stated:
@@ -173,17 +179,8 @@ def _stated(model: nn.Module, places: dict[str, str]) -> dict[str, str]:
                 if name in places and block.norm.kind != "none" and block.residual:
                     found[name] = block.norm_place
         return found
-    said = {name: _said(model.get_submodule(name)) or _said(model) for name in places}
+    said = {name: norm_place_said(model.get_submodule(name)) or norm_place_said(model) for name in places}
     return {name: place for name, place in said.items() if place is not None}
-
-
-def _said(module: nn.Module) -> str | None:
-    for name in ("norm_first", "pre_norm", "prenorm", "normalize_before"):
-        value = vars(module).get(name)
-        if isinstance(value, bool):
-            return "pre" if value else "post"
-    value = vars(module).get("norm_place")
-    return value if value in ("pre", "post") else None
 
 
 def layers(subject: ModelSubject) -> Finding:
@@ -191,7 +188,8 @@ def layers(subject: ModelSubject) -> Finding:
     for name, module in subject.model.named_modules():
         if isinstance(module, (nn.ModuleList, nn.Sequential)):
             members = [part for part in module if any(True for _ in part.parameters())]
-            if len({id(part) for part in members}) < len(members):
+            owned = [frozenset(id(each) for each in part.parameters()) for part in members]
+            if len(set(owned)) < len(members):
                 return failed("layers.same", where=name, fault="layers.same", count=len(members))
     given = subject.draw()
     base = subject.run(given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassformer.diagnosis.model import attention, basics, cache, layers, loss, order, weights
+from glassformer.diagnosis.model import attention, basics, cache, cross, layers, loss, order, padding, weights
 from glassformer.diagnosis.model.wording import MESSAGES
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.subject import ModelSubject
@@ -20,9 +20,9 @@ MODEL_PROPERTIES: tuple[Property[ModelSubject], ...] = (
     Property("finite", MESSAGES, basics.finite, after=_MIXED),
     Property("scale", MESSAGES, attention.scale, attention.seen_attention, after=_ROOT),
     Property("own_values", MESSAGES, attention.own_values, attention.seen_attention, after=_ROOT),
-    Property("cross_attention", MESSAGES, order.cross_attention, order.crosses, after=(*_MIXED, "padding")),
-    Property("causality", MESSAGES, order.causality, order.writes, after=(*_MIXED, "cross_attention")),
-    Property("padding", MESSAGES, order.padding, order.can_pad, after=(*_MIXED, "label_shift")),
+    Property("cross_attention", MESSAGES, cross.cross_attention, cross.crosses, after=(*_MIXED, "padding")),
+    Property("causality", MESSAGES, order.causality, after=(*_MIXED, "cross_attention")),
+    Property("padding", MESSAGES, padding.padding, padding.can_pad, after=(*_MIXED, "label_shift", "position")),
     Property("position", MESSAGES, order.position, order.knows_order, after=(*_MIXED, "cross_attention")),
     Property("batch_mates", MESSAGES, basics.batch_mates, after=(*_MIXED, "position")),
     Property("cache", MESSAGES, cache.cache, cache.has_cache, after=_SEEN),
@@ -37,7 +37,7 @@ MODEL_PROPERTIES: tuple[Property[ModelSubject], ...] = (
         after=("shapes", "layers", "own_values", "cross_attention", "position"),
     ),
     Property("tied", MESSAGES, weights.tied),
-    Property("dropout", MESSAGES, basics.dropout, basics.has_dropout),
+    Property("dropout", MESSAGES, basics.dropout, after=("shapes", "determinism", "causality")),
     Property("label_shift", MESSAGES, loss.label_shift, loss.shifts, after=_ROOT),
     Property("loss_padding", MESSAGES, loss.loss_padding, loss.has_loss, after=(*_ROOT, "label_shift")),
     Property(
@@ -52,6 +52,7 @@ MODEL_PROPERTIES: tuple[Property[ModelSubject], ...] = (
         "memorise",
         MESSAGES,
         weights.memorise,
+        weights.has_tokens,
         after=(*_SEEN, "residual", "layers", "gradient", "scale", "initial_loss", "cross_attention"),
     ),
 )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
 from glassformer.diagnosis.subject import Given, ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding, Said
+
+PRODUCTS = {"linear", "matmul", "__matmul__", "__rmatmul__", "einsum", "mm", "bmm", "addmm"}
 
 STEPS = 120
 BOUND = 0.5
@@ -27,8 +31,10 @@ def gradient(subject: ModelSubject) -> Finding:
     model = subject.model
     given = subject.fitted(subject.draw(), model)
     generator = torch.Generator().manual_seed(7)
-    with quietly(model):
+    with quietly(model), _Detached(model) as seen:
         outputs = subject.caller.everything(model, given)
+    if seen.found is not None:
+        return failed("gradient.detached", where=seen.found, fault="gradient.cut")
     total = sum((_weighted(out, generator) for out in outputs if out.requires_grad), torch.zeros(()))
     if not total.requires_grad:
         return failed("gradient.none", fault="gradient.cut")
@@ -49,19 +55,43 @@ def _weighted(out: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _unregistered(model: nn.Module) -> Iterator[str]:
-    """Modules with parameters that stand in a plain list or mapping, where no optimizer sees them."""
-    known = {id(part) for part in model.modules()}
+    """Modules and parameters that stand in plain lists or mappings, where no optimizer sees them."""
+    known = {id(parameter) for parameter in model.parameters()}
     for name, module in model.named_modules():
         for attribute, value in vars(module).items():
-            if attribute.startswith("_"):
+            if attribute.startswith("_") or not isinstance(value, (dict, list, tuple)):
                 continue
-            inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-            if any(isinstance(each, nn.Module) and id(each) not in known and _learns(each) for each in inside):
+            if any(each.requires_grad and id(each) not in known for each in _parameters_in(value)):
                 yield f"{name}.{attribute}" if name else attribute
 
 
-def _learns(module: nn.Module) -> bool:
-    return any(parameter.requires_grad for parameter in module.parameters())
+def _parameters_in(value: Any) -> Iterator[nn.Parameter]:
+    if isinstance(value, nn.Parameter):
+        yield value
+    elif isinstance(value, nn.Module):
+        yield from value.parameters()
+    elif isinstance(value, (dict, list, tuple)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _parameters_in(each)
+
+
+class _Detached(TorchFunctionMode):
+    """Sees products with the numbers of a parameter that no gradient leads back to."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad and p.ndim >= 2]
+        self._names = {parameter.untyped_storage().data_ptr(): name for name, parameter in named}
+        self.found: str | None = None
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func.__name__ in PRODUCTS and torch.is_grad_enabled():
+            for each in args:
+                if isinstance(each, Tensor) and not each.requires_grad and each.is_floating_point():
+                    self.found = self.found or self._names.get(each.untyped_storage().data_ptr())
+        return func(*args, **dict(kwargs or {}))
 
 
 def tied(subject: ModelSubject) -> Finding:
@@ -95,7 +125,7 @@ def _shared(model: nn.Module) -> list[str]:
 def scores_tokens(subject: ModelSubject) -> Said | None:
     """Why a loss over tokens cannot be computed."""
     width = subject.run(subject.draw(1)).shape[-1]
-    if subject.caller.vocab is None or width < 2:
+    if subject.caller.pooled or subject.caller.vocab is None or width < 2:
         return reason("initial_loss.states")
     return None if width == subject.caller.vocab else reason("initial_loss.states")
 
@@ -125,6 +155,11 @@ def _fresh(model: nn.Module) -> bool:
     ]
     flat = [gain for gain in gains if isinstance(gain, Tensor) and gain.ndim == 1 and gain.numel() > 1]
     return bool(flat) and all(bool((gain == gain[0]).all()) for gain in flat)
+
+
+def has_tokens(subject: ModelSubject) -> Said | None:
+    """Why it cannot be asked what a model learns of each token."""
+    return reason("pooled") if subject.caller.pooled else None
 
 
 def memorise(subject: ModelSubject) -> Finding:

@@ -34,10 +34,39 @@ SEEN = {
         "一个词元会改变后面的输出，却不改变自己位置上的输出",
     ),
     "label_shift.own": ("position t reads token t", "位置 t 读到词元 t"),
+    "label_shift.unread": ("other labels give the same loss", "换掉标签，损失不变"),
+    "label_shift.few": ("label {label} changes nothing in the loss", "第 {label} 个标签不影响损失"),
+    "label_shift.scrambled": (
+        "the label at {label} changes the gradient of the scores at {score}",
+        "{label} 处的标签改变的是 {score} 处分数的梯度",
+    ),
+    "label_shift.fed": (
+        "the label at {label} first changes the scores at {first}, and not those at the place behind it",
+        "{label} 处的标签最早改变的是 {first} 处的分数，而不是它后一个位置的分数",
+    ),
+    "label_shift.read": (
+        "each score is compared with the token that was just read",
+        "每个分数与刚刚读到的词元相比",
+    ),
+    "label_shift.viewed": (
+        "the loss is that of scores (B, T, V) read as (B, V, T)",
+        "损失是把分数 (B, T, V) 当作 (B, V, T) 读出来的",
+    ),
+    "label_shift.rows": (
+        "the same texts with the same labels, in another order of rows, give another loss",
+        "同样的文本与标签，只换行的次序，损失就不同",
+    ),
+    "label_shift.raw": ("no score but the label's has a gradient", "除标签对应的分数外都没有梯度"),
+    "label_shift.softmaxed": ("it is the cross-entropy of softmax(logits)", "它是 softmax(logits) 的交叉熵"),
+    "shapes.row": ("for one text alone the output has shape {shape}", "只有一段文本时输出的形状是 {shape}"),
     "shapes.softmaxed": ("the outputs are probabilities: every row sums to 1", "输出是概率：每行之和为 1"),
     "determinism.seen": ("no difference between two runs", "两次运行没有差别"),
     "determinism.differs": ("two runs differ by {gap:.2g} of the outputs' size", "两次运行相差为输出大小的 {gap:.2g}"),
     "dropout.none": ("no dropout is configured", "没有配置 dropout"),
+    "dropout.modes": (
+        "with every dropout at zero, training and evaluation give different outputs",
+        "所有 dropout 设为零后，训练与评估的输出仍然不同",
+    ),
     "dropout.seen": ("share {share:g}", "比例 {share:g}"),
     "dropout.idle": (
         "dropout of {share:g} is configured, and two training passes are equal",
@@ -51,12 +80,19 @@ SEEN = {
     "batch_mates.mates": ("other rows' content changes a row by {gap:.2g}", "其他行的内容使本行改变 {gap:.2g}"),
     "causality.encoder": ("an encoder may see both sides", "编码器可以看到两侧"),
     "causality.seen": ("{length} positions tried", "试了 {length} 个位置"),
+    "causality.one_sided": ("no token changes an output before it", "任何词元都不影响它之前的输出"),
+    "causality.training": (
+        "while training, token {token} changes earlier outputs by {gap:.2g} of their size",
+        "训练时，第 {token} 个词元使更早的输出改变了 {gap:.2g}",
+    ),
     "causality.leak": (
         "token {token} changes earlier outputs by {gap:.2g} of their size",
         "第 {token} 个词元使更早的输出改变了 {gap:.2g}",
     ),
     "causality.strict": ("in attention {layers} a token does not see itself", "在第 {layers} 个注意力中词元看不到自己"),
     "padding.no_way": ("the model cannot be told where padding is", "无法告诉模型哪里是填充"),
+    "rows": ("rows of a batch change each other: that comes first", "批中各行相互影响：应先解决这个问题"),
+    "misread": ("the source is not read as it should be: that comes first", "源文的读取方式有误：应先解决这个问题"),
     "padding.seen": ("neither its content nor its presence", "填充的内容和有无都不影响"),
     "padding.no_left": (
         "padding on the right; on the left the model gives no numbers",
@@ -95,6 +131,28 @@ SEEN = {
         "对最后一个词元来说，无论其他词元怎样排列，第一个注意力的结果都相同",
     ),
     "position.first": ("the first attention, {where}, tells order", "第一个注意力 {where} 能区分顺序"),
+    "position.same": ("tokens {one} and {other} stand at the same place", "第 {one} 个与第 {other} 个词元处在同一位置"),
+    "position.unregistered": (
+        "the table of positions is a plain tensor of random numbers",
+        "位置表是普通的随机张量",
+    ),
+    "position.values": ("values differ by position where all tokens are the same", "词元全相同时，值仍随位置变化"),
+    "position.absolute": (
+        "products of turned queries and keys differ by {off:.2g} at one distance",
+        "距离相同的旋转后查询与键之积相差 {off:.2g}",
+    ),
+    "position.one_sided": (
+        "in the first attention, what stands on one side is all at one distance",
+        "在第一个注意力中，一侧的所有位置都被当作同一距离",
+    ),
+    "position.far": (
+        "in every head of the first attention, a token counts the more the farther away it stands",
+        "在第一个注意力的每个头中，越远的词元权重越大",
+    ),
+    "position.masked": (
+        "given a mask that hides nothing, shuffled tokens give the same outputs, shuffled",
+        "给出不遮住任何词元的掩码时，打乱词元，输出只是同样被打乱",
+    ),
     "position.inline": ("attention is no module of its own; outputs are causal", "注意力不是单独的模块；输出是因果的"),
     "cross_attention.none": ("there is no source", "没有源文"),
     "cross_attention.lengths": (
@@ -112,11 +170,27 @@ SEEN = {
         "源文的填充使输出改变 {gap:.2g}",
     ),
     "cross_attention.seen": ("the source is read, its padding is not", "读到了源文，没有读到填充"),
+    "cross_attention.hidden": (
+        "token {query} of the target cannot see token {at} of the source",
+        "目标的第 {query} 个词元看不到源文的第 {at} 个词元",
+    ),
+    "cross_attention.one_sided": (
+        "a state of the encoder does not depend on what stands behind it",
+        "编码器的状态不依赖其后的内容",
+    ),
     "attention.torch": (
         "torch's own nn.MultiheadAttention, known to be right",
         "使用 torch 自带的 nn.MultiheadAttention，已知正确",
     ),
     "attention.unseen": ("no softmax of products of queries and keys was seen", "没有看到查询与键之积的 softmax"),
+    "softmax_axis.added": (
+        "in attention {number} something is added to the weights, after the softmax",
+        "第 {number} 个注意力在 softmax 之后又给权重加上了别的数",
+    ),
+    "softmax_axis.scaled": (
+        "in attention {number} the weights are divided by the square root of the width, after the softmax",
+        "第 {number} 个注意力在 softmax 之后才除以宽度的平方根",
+    ),
     "softmax_axis.seen": ("{count} attentions", "{count} 个注意力"),
     "softmax_axis.other": (
         "in attention {number} the weights of a query sum to {low:.2f} ... {high:.2f}",
@@ -134,6 +208,11 @@ SEEN = {
         "第 {number} 个注意力中 {one} 与 {other} 是同样的向量",
     ),
     "heads.seen": ("a position stays a position", "各位置互不混淆"),
+    "heads.mixed": ("positions are mixed before any attention", "在注意力之前位置就已混合"),
+    "heads.copied": (
+        "what goes into a matrix is one piece of width {width}, repeated",
+        "进入某个矩阵的是同一段宽为 {width} 的向量的重复",
+    ),
     "heads.split": (
         "token {token} is in {name} at positions {touched}",
         "第 {token} 个词元出现在 {name} 的位置 {touched}",
@@ -148,10 +227,14 @@ SEEN = {
     "layers.idle": ("leaving the layer out changes nothing", "去掉该层没有任何变化"),
     "position_wise.unseen": ("no feed-forward network or norm was found", "没有找到前馈网络或归一化"),
     "position_wise.seen": (
-        "{count} feed-forward networks, {norms} norms and the like",
+        "feed-forward networks: {count}; norms and the like: {norms}",
         "{count} 个前馈网络，{norms} 个归一化等",
     ),
     "position_wise.positions": ("one position changes the others", "一个位置会改变其他位置"),
+    "position_wise.before": (
+        "before any attention, a token has already changed every position",
+        "在任何注意力之前，一个词元就已改变所有位置",
+    ),
     "position_wise.rows": ("one row changes the others while training", "训练时一行会改变其他行"),
     "residual.pre": ("{count} layers hand on what came in (pre-norm)", "{count} 层原样传递输入（Pre-LN）"),
     "residual.post": (
@@ -165,18 +248,30 @@ SEEN = {
         "该层传递的是归一化后的输入，输出却没有归一化",
     ),
     "norm.unstated": ("nothing says where the norms are to be; found: {found}", "没有声明归一化的位置；测得：{found}"),
+    "norm.none": (
+        "an input {times:g} times as large gives another output: nothing is normalised",
+        "输入放大 {times:g} 倍，输出就不同：没有起到归一化作用",
+    ),
+    "norm.uneven": (
+        "with gains of one, vectors come out with sizes from {low:.2g} to {high:.2g}",
+        "增益为一时，各向量的大小从 {low:.2g} 到 {high:.2g} 不等",
+    ),
+    "norm.sum": (
+        "with gains of one, what comes out has size {size:.2g}, not 1",
+        "增益为一时，输出的大小是 {size:.2g} 而不是 1",
+    ),
+    "norm.query": (
+        "queries come from the norm, keys and values from what stands in front of it",
+        "查询来自归一化之后，键和值却来自归一化之前",
+    ),
     "norm.other": ("said to be {wanted}, found {found}", "声明为 {wanted}，测得 {found}"),
-    "norm.attention": (
-        "the norm of attention is missing ({place}-norm otherwise)",
-        "注意力缺少归一化（其余为 {place}-norm）",
-    ),
-    "norm.feed_forward": (
-        "the norm of the feed-forward network is missing ({place}-norm otherwise)",
-        "前馈网络缺少归一化（其余为 {place}-norm）",
-    ),
     "norm.seen": ("{found}", "{found}"),
-    "gradient.seen": ("{count} parameters", "{count} 个参数"),
+    "gradient.seen": ("{count} in all", "共 {count} 个"),
     "gradient.dead": ("no gradient reaches {names} ({count:,} numbers)", "没有梯度到达 {names}（{count:,} 个数）"),
+    "gradient.detached": (
+        "its numbers are used in a product that no gradient leads back from",
+        "它的数值参与了乘法，梯度却无法传回",
+    ),
     "gradient.none": ("no gradient reaches any parameter", "没有梯度到达任何参数"),
     "gradient.unregistered": ("modules in a plain list: {names}", "普通列表中的模块：{names}"),
     "tied.seen": ("{names}", "{names}"),
@@ -202,6 +297,10 @@ SEEN = {
         "损失 {loss:.4f}，应为 {right:.4f}：总和除以了所有位置",
     ),
     "loss_padding.reached": ("loss {loss:.4f} instead of {right:.4f}", "损失 {loss:.4f}，应为 {right:.4f}"),
+    "accumulation.sum": (
+        "the loss is {times} times the mean over labels",
+        "损失是各标签平均损失的 {times} 倍",
+    ),
     "accumulation.seen": ("parts weighed by their labels make up the whole", "各部分按标签数加权等于整体"),
     "accumulation.other": (
         "the batch {whole:.4f}; its rows by labels {by_label:.4f}, by rows {by_row:.4f}",
@@ -231,6 +330,10 @@ SEEN = {
         "传入缓存时，最初的词元就相差 {gap:.2g}",
     ),
     "cache.step": ("token {token} differs by {gap:.2g}", "第 {token} 个词元相差 {gap:.2g}"),
+    "cache.chunk": (
+        "one by one it is right; {count} tokens at once behind a cache differ by {gap:.2g}",
+        "逐个处理正确；缓存之后一次处理 {count} 个词元则相差 {gap:.2g}",
+    ),
     "cache.position": (
         "token {token} was given position {found}; outputs differ by {gap:.2g}",
         "第 {token} 个词元的位置成了 {found}；输出相差 {gap:.2g}",
@@ -255,6 +358,22 @@ REMARKS = {
     "kind_causal": (
         "examined as a decoder: what is before and behind a token counts differently",
         "按解码器检查：词元前后的影响不同",
+    ),
+    "pooled": (
+        "each text gets one row of numbers: what is asked of every token is left out",
+        "每段文本只得到一行数：针对每个词元的检查从略",
+    ),
+    "cuts": (
+        "the last token of each text is left out inside: one more is given",
+        "模型内部去掉了每段文本的最后一个词元：因此多给一个",
+    ),
+    "asks": (
+        "without {name} only the last token is scored, so {name} are always given",
+        "不给 {name} 时只对最后一个词元打分，因此总是给出 {name}",
+    ),
+    "kind_segments": (
+        "examined as an encoder: it takes token types and sees both sides; --as decoder says otherwise",
+        "按编码器检查：它接受词元类型，且能看到两侧；可用 --as decoder 改变",
     ),
     "kind_guess": (
         "examined as a decoder, as it scores tokens and takes no padding; --as encoder says otherwise",

@@ -15,12 +15,13 @@ from glassformer.diagnosis.parts.calling import (
     MaskForm,
     Says,
     difference,
+    meanings_against,
     modules_of,
     same,
     tensors_in,
 )
-from glassformer.diagnosis.parts.hypotheses import RIGHT, explained, measured_scale
-from glassformer.diagnosis.parts.making import D_HEAD, Thing, parameters_of, positional_of
+from glassformer.diagnosis.parts.hypotheses import RIGHT, explained, measured_scale, shared_out
+from glassformer.diagnosis.parts.making import D_HEAD, Thing, asked_in, parameters_of, positional_of
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 
@@ -61,7 +62,8 @@ class AttentionSubject:
             assert self.mask_name is not None, "asked only where there is a mask"
             options[self.mask_name] = form.of(visible[:, 0])
         with torch.no_grad():
-            found = self.thing.instance(self._flat(q), self._flat(k), self._flat(v), **options)
+            given = {"q": self._flat(q), "k": self._flat(k), "v": self._flat(v)}
+            found = self.thing.instance(*(given[each] for each in asked_in(self.thing.instance) or "qkv"), **options)
         tensors = [self._back(tensor, q.shape) for tensor in tensors_in(found)]
         if not tensors:
             raise TypeError(f"it returned {type(found).__name__}, and not a tensor")
@@ -128,11 +130,14 @@ def _form(subject: AttentionSubject) -> MaskForm | None:
     torch.manual_seed(0)
     q, k, v = subject.drawn(S, S)
     visible = _some_visible(subject.rows, S, S)
-    told: list[tuple[int, MaskForm]] = []
+    told: list[tuple[int, MaskForm, bool]] = []
+    against = meanings_against(subject.mask_name or "", parameters_of(subject.thing.instance))
     for shape in ("full", "rows", "square") if subject.dims == 4 else ("rows", "square"):
         seen = visible[:1].expand_as(visible) if shape == "square" else visible
         for meaning in MEANINGS:
             form = MaskForm(meaning, shape)
+            if meaning in against:
+                continue
             try:
                 output = subject(q, k, v, seen, form)[0]
             except Exception:
@@ -140,11 +145,18 @@ def _form(subject: AttentionSubject) -> MaskForm | None:
             if output.shape != q.shape:
                 continue
             if same(output, RIGHT.output(q, k, v, seen), 1e-4):
-                return form
+                return next((each for _, each, rows in told if rows), form)
+            if shape == "full" and shared_out(output, q, k, v, seen):
+                told.append((0, form, True))  # a mask for each row is taken, and handed to other rows
+                continue
             found = explained(output, q, k, v, seen)
             # A fault of the mask itself, such as an inverted one, is believed last: it may be another meaning.
-            faults = 9 if found is None else sum(3 if fault == "mask_inverted" else 1 for fault in found.faults())
-            told.append((faults, form))
+            faults = (
+                9
+                if found is None
+                else sum(3 if fault == "mask_inverted" and not against else 1 for fault in found.faults())
+            )
+            told.append((faults, form, False))
     return min(told, key=lambda each: each[0])[1] if told else None
 
 
@@ -160,6 +172,8 @@ def _runs(subject: AttentionSubject) -> Finding:
     output, _ = subject(q, k, v)
     if output.shape != q.shape:
         return SAYS.bad("attention_shape", got=tuple(output.shape), wanted=tuple(q.shape))
+    if subject.dims == 2:
+        return SAYS.good("attention_runs_flat", shape=tuple(output.shape))
     return SAYS.good("attention_runs", shape=tuple(output.shape))
 
 
@@ -183,14 +197,45 @@ def _equation(subject: AttentionSubject) -> Finding:
         return SAYS.good("equation_good", off=f"{off:.1e}")
     if found is not None:
         return SAYS.bad(found.faults()[0], off=f"{off:.2g}")
+    past = torch.ones(subject.rows, 1, S, S, dtype=torch.bool).tril()
+    if same(output, RIGHT.output(q, k, v, past), 1e-4):
+        return SAYS.bad("mask_always") if subject.mask_name is not None else SAYS.good("equation_causal")
     weights = _weights(subject, q, k)
+    unread = _unread(subject, q, k, v)
+    if unread is not None:
+        return SAYS.bad("keys_unread", at=unread, keys=S)
     sums = None if weights is None else weights.sum(-1)
     if sums is not None and float((sums - 1).abs().max()) > 1e-3:
         return SAYS.bad("axis_sums", low=f"{float(sums.min()):.2f}", high=f"{float(sums.max()):.2f}")
     factor = None if weights is None else measured_scale(weights, q, k)
     if factor is not None and abs(factor - D_HEAD**-0.5) > 1e-3:
         return SAYS.bad("scale_other", factor=f"{factor:.4g}", wanted=f"{D_HEAD**-0.5:.4g}", d_head=D_HEAD)
-    return SAYS.bad("equation_other", off=f"{off:.2g}")
+    return SAYS.bad("axis_parts" if _in_parts(subject, q, k) else "equation_other", off=f"{off:.2g}")
+
+
+def _unread(subject: AttentionSubject, q: Tensor, k: Tensor, v: Tensor) -> int | None:
+    """The first key that no query reads: other keys and values there change nothing."""
+    before = subject(q, k, v)[0]
+    for key in range(k.shape[2]):
+        other_k, other_v = k.clone(), v.clone()
+        other_k[:, :, key], other_v[:, :, key] = torch.randn(2, *k.shape[:2], D_HEAD)
+        if difference(before, subject(q, other_k, other_v)[0]) <= EXACT_ZERO:
+            return key
+    return None
+
+
+def _in_parts(subject: AttentionSubject, q: Tensor, k: Tensor) -> bool:
+    """Whether another key leaves the weights of some keys as they are, and not those of others.
+
+    In a softmax over all keys, every weight gives way to a key that fits better.
+    """
+    other = k.clone()
+    other[:, :, 0] = torch.randn_like(other[:, :, 0])
+    before, after = _weights(subject, q, k), _weights(subject, q, other)
+    if before is None or after is None:
+        return False
+    stays = [difference(before[..., key], after[..., key]) <= EXACT_ZERO for key in range(1, k.shape[2])]
+    return any(stays) and not all(stays)
 
 
 def _weights(subject: AttentionSubject, q: Tensor, k: Tensor) -> Tensor | None:
@@ -225,10 +270,14 @@ def _hides(subject: AttentionSubject) -> Finding:
     faults = [] if found is None else [fault for fault in found.faults() if fault.startswith("mask")]
     if faults:
         return SAYS.bad(faults[0], off=f"{off:.2g}")
+    if found is None and subject.rows > 1 and shared_out(output, q, k, v, visible):
+        return SAYS.bad("mask_row")
     usual, strong = _leaks(subject, q, k, v, visible)
     if max(usual, strong) > EXACT_ZERO:
         fault = "mask_weak" if found is not None or strong > 2 * usual else "mask_leaks"
         return SAYS.bad(fault, leak=f"{max(usual, strong):.2g}")
+    if found is None and off > 1e-3:
+        return SAYS.bad("mask_other", off=f"{off:.2g}")
     return SAYS.good("mask_good", meaning=subject.form.meaning, shape=subject.form.size)
 
 

@@ -41,6 +41,10 @@ WORDS = Catalogue(
             "en": "the shapes: q (B, H, T, E), k and v (B, H, S, E), output (B, H, T, E)",
             "zh": "形状：q (B, H, T, E)，k 与 v (B, H, S, E)，输出 (B, H, T, E)",
         },
+        "attention_runs_flat": {
+            "en": "the output has shape {shape}; it works on one row and one head only, (T, E), not on (B, H, T, E)",
+            "zh": "输出形状为 {shape}；它只适用于一个样本、一个头，即 (T, E)，不能用于 (B, H, T, E)",
+        },
         "attention_runs": {"en": "the output has shape {shape}", "zh": "输出形状为 {shape}"},
         "attention_shape": {
             "en": "the output has shape {got}; it must be {wanted}",
@@ -85,6 +89,75 @@ WORDS = Catalogue(
             "zh": "把函数的每一行与公式对照",
         },
         "equation_good": {"en": "differs by {off} from the reference", "zh": "与参考实现相差 {off}"},
+        "equation_causal": {"en": "right, and causal by itself", "zh": "正确，且自带因果掩码"},
+        "mask_always": {
+            "en": "what comes later is hidden although no mask was given",
+            "zh": "没有给掩码，却仍然遮住了后面的位置",
+        },
+        "mask_always.look": {
+            "en": "is_causal=True, or a triangle inside: whether there is one is for the caller to say",
+            "zh": "is_causal=True 或内部的三角掩码：是否因果应由调用者决定",
+        },
+        "mask_other": {
+            "en": "with a mask it differs by {off} from the reference: some query is given another one's mask",
+            "zh": "带掩码时与参考实现相差 {off}：有的查询用了别人的掩码",
+        },
+        "argument_ignored": {
+            "en": "another {name} changes nothing",
+            "zh": "换一个 {name}，结果不变",
+        },
+        "argument_ignored.why": {
+            "en": "in self-attention it does not show; in cross-attention it reads the wrong text",
+            "zh": "在自注意力中看不出来；在交叉注意力中就读错了文本",
+        },
+        "argument_ignored.look": {
+            "en": "q = W_q(query), k = W_k(key), v = W_v(value): each from its own argument",
+            "zh": "q = W_q(query)，k = W_k(key)，v = W_v(value)：各来自自己的参数",
+        },
+        "unlisted_first": {
+            "en": "it computes with numbers that are not its parameters: that comes first",
+            "zh": "它用了不属于自己参数的数：应先解决这个问题",
+        },
+        "unlisted": {
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is "
+            "given them, and no file keeps them",
+            "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
+        },
+        "unlisted.look": {
+            "en": "a plain list or dict of modules: nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Parameter",
+            "zh": "普通的 list 或 dict 里放了模块：应使用 nn.ModuleList、nn.ModuleDict、nn.Sequential、nn.Parameter",
+        },
+        "heads_placed": {
+            "en": "{heads} heads of softmax(scores) v, whose scores know the distance",
+            "zh": "{heads} 个头，各为 softmax(分数) v，分数中含有相对位置",
+        },
+        "heads_know": {"en": "its scores know the distance", "zh": "它的分数中含有相对位置"},
+        "heads_cross.name": {"en": "it reads the other sequence that it is given", "zh": "读取给它的另一个序列"},
+        "heads_cross.why": {
+            "en": "cross-attention asks with one text and looks at another one, which is longer or shorter",
+            "zh": "交叉注意力用一段文本查询另一段，两者长度不同",
+        },
+        "heads_cross.look": {
+            "en": "where k and v come from, and lengths that are taken from the query",
+            "zh": "k 与 v 来自哪里；是否把查询的长度用在了键上",
+        },
+        "cross_read": {"en": "{T} queries read {S} keys and values", "zh": "{T} 个查询读取 {S} 个键与值"},
+        "cross_crash": {
+            "en": "{T} queries and {S} keys and values do not work: {what}",
+            "zh": "{T} 个查询配 {S} 个键与值时出错：{what}",
+        },
+        "cross_unread": {"en": "another {name} changes nothing", "zh": "换一个 {name}，结果不变"},
+        "cross_default": {
+            "en": "without {name} it gives something else than with the second argument in its place",
+            "zh": "省略 {name} 时的结果，与用第二个参数代替它时不同",
+        },
+        "cross_default.look": {
+            "en": "what stands in for it: the second argument, not the query",
+            "zh": "省略时用什么代替：应是第二个参数，而不是查询",
+        },
+        "cross_width": {"en": "the other sequence has another width", "zh": "另一个序列的宽度不同"},
+        "no_second": {"en": "it takes one sequence", "zh": "它只接受一个序列"},
+        "matrix_idle": {"en": "{name} is not used: that comes first", "zh": "{name} 没有被使用：应先解决这个问题"},
         "equation_other": {
             "en": "differs by {off} from the reference, and no known fault explains it",
             "zh": "与参考实现相差 {off}，已知的错误都不能解释",
@@ -166,6 +239,24 @@ WORDS = Catalogue(
             "zh": "连续做了两次 softmax：所有键看起来几乎一样",
         },
         "axis_twice.look": {"en": "softmax(dim=-1), once", "zh": "softmax(dim=-1) 只做一次"},
+        "keys_unread": {
+            "en": "no query reads key {at} of {keys}: another key and value there change nothing",
+            "zh": "没有任何查询读到第 {at} 个键（共 {keys} 个）：换掉那里的键和值，结果不变",
+        },
+        "keys_unread.look": {
+            "en": "which keys are left out: a last block that is not full, a slice that ends too early, a mask",
+            "zh": "漏掉了哪些键：不满的最后一块、结束过早的切片、掩码",
+        },
+        "axis_parts": {
+            "en": "the softmax goes over parts of the keys: a key that fits better takes nothing "
+            "from those of other parts",
+            "zh": "softmax 只在部分键上进行：一个更匹配的键不会从其他部分的键那里取走权重",
+        },
+        "axis_parts.look": {
+            "en": "blocks of keys must share one sum: rescale what was gathered before by "
+            "exp(old maximum - new maximum)",
+            "zh": "各块的键必须共用一个总和：先前的累积要乘以 exp(旧最大值 - 新最大值)",
+        },
         "axis_sums": {
             "en": "the weights of a query do not sum to one, but to {low} ... {high}",
             "zh": "一个查询的权重之和不是 1，而是 {low} ... {high}",
@@ -210,6 +301,14 @@ WORDS = Catalogue(
         "sides_swapped": {
             "en": "queries and keys are swapped: k q^T, and not q k^T",
             "zh": "查询与键互换了：算的是 k q^T，而不是 q k^T",
+        },
+        "sides_reshaped": {
+            "en": "the keys are reshaped to (E, S) where they must be transposed: numbers of several keys are mixed",
+            "zh": "键被 reshape 成 (E, S)，而应当转置：不同键的数值混在了一起",
+        },
+        "sides_reshaped.look": {
+            "en": "k.transpose(-2, -1) in place of view or reshape",
+            "zh": "用 k.transpose(-2, -1)，而不是 view 或 reshape",
         },
         "sides_swapped.look": {"en": "rows of the scores are queries", "zh": "分数的行应对应查询"},
         "attention_lengths.name": {
@@ -257,6 +356,32 @@ WORDS = Catalogue(
         "mask_transposed.look": {
             "en": "rows of a mask are queries, columns are keys",
             "zh": "掩码的行是查询，列是键",
+        },
+        "mask_row": {
+            "en": "rows of the batch are given each other's masks",
+            "zh": "批次里的样本用了彼此的掩码",
+        },
+        "mask_row.look": {
+            "en": "batch and heads in one axis: repeat_interleave(H, dim=0) repeats each row's mask for its own heads, "
+            "repeat(H, 1, 1) does not",
+            "zh": "批次与头合成一维时：repeat_interleave(H, dim=0) 才把每个样本的掩码给它自己的各个头，"
+            "repeat(H, 1, 1) 不行",
+        },
+        "mask_times": {
+            "en": "the scores are multiplied by the mask: a score of 0 is not hidden",
+            "zh": "分数被乘以掩码：分数为 0 并不等于被遮住",
+        },
+        "mask_times.look": {
+            "en": "masked_fill(~mask, -inf) before the softmax",
+            "zh": "在 softmax 之前 masked_fill(~mask, -inf)",
+        },
+        "mask_plus": {
+            "en": "the mask is added to the scores as 1 and 0: nothing is hidden by that",
+            "zh": "掩码以 1 和 0 加到分数上：这样什么都遮不住",
+        },
+        "mask_plus.look": {
+            "en": "add 0 and -inf, or masked_fill before the softmax",
+            "zh": "应加 0 和 -inf，或在 softmax 之前 masked_fill",
         },
         "mask_inverted": {
             "en": "the mask is inverted: what may be seen is hidden, and the other way round",
@@ -582,6 +707,11 @@ WORDS = Catalogue(
         "heads_divide.look": {
             "en": "the constructor: if d_model % n_heads: raise",
             "zh": "构造函数：if d_model % n_heads: raise",
+        },
+        "head_given": {"en": "the width of a head is given by itself", "zh": "每个头的宽度是单独给出的"},
+        "divides_at_call": {
+            "en": "made with 5 heads, the first call refuses: {message}",
+            "zh": "用 5 个头可以构造，但第一次调用时拒绝：{message}",
         },
         "divides_good": {"en": "refused: {message}", "zh": "报错：{message}"},
         "divides_late": {

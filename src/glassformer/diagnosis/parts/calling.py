@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,23 @@ Meaning = Literal["keep", "hide", "additive", "keep_number", "hide_number"]
 """How a mask says what a query may see: True = may, True = may not, 0 or -inf to add, 1 and 0, 0 and 1."""
 
 MEANINGS: tuple[Meaning, ...] = ("keep", "hide", "additive", "keep_number", "hide_number")
+
+
+def meanings_against(name: str, beside: Collection[str]) -> tuple[Meaning, ...]:
+    """Return what the numbers of a mask cannot say, going by its name: `keep` is no word for what is hidden.
+
+    Args:
+        name: Of the argument.
+        beside: Names of all arguments.
+    """
+    low = name.lower()
+    if any(word in low for word in ("keep", "valid", "visible", "allow")):
+        return ("hide", "additive", "hide_number")
+    if "key_padding" in low:
+        return ("keep", "keep_number")
+    # As Keras and the reference library say it, and torch's function, which has both arguments.
+    shows = low == "attention_mask" or (low == "attn_mask" and "is_causal" in beside)
+    return ("hide", "hide_number") if shows else ()
 
 
 SHAPES = {
@@ -121,6 +138,60 @@ def influence(run: Callable[[Tensor], Tensor], x: Tensor, dim: int = 1, out_dim:
         change = (run(other) - before).abs().nan_to_num(torch.inf)
         moved.append(change.movedim(out_dim, 0).flatten(1).amax(1))
     return torch.stack(moved, dim=1)
+
+
+def without_gradient(module: nn.Module | None, run: Callable[[], Tensor]) -> list[str]:
+    """Return the names of the parameters that a result does not depend on.
+
+    A bias of the keys adds the same to all scores of a query, which softmax does not see: of vectors it is asked only
+    whether they are used.
+
+    Args:
+        module: Whose parameters.
+        run: Returns the result.
+    """
+    if module is None:
+        return []
+    with torch.enable_grad():
+        for parameter in module.parameters():
+            parameter.requires_grad_(True)
+            parameter.grad = None
+        out = run()
+        (out * torch.randn(out.shape)).sum().backward()  # a plain sum would be constant behind a norm
+    return [
+        name
+        for name, each in module.named_parameters()
+        if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
+    ]
+
+
+def unlisted(module: nn.Module | None, run: Callable[[], Tensor]) -> list[tuple[int, ...]]:
+    """Return the shapes of what takes part in a result, wants a gradient, and is no parameter of the module.
+
+    No optimizer is given these: they are held in a list, say, or were made again behind the module's back.
+
+    Args:
+        module: Whose parameters are known.
+        run: Returns the result.
+    """
+    if module is None:
+        return []
+    known = {id(parameter) for parameter in module.parameters()}
+    with torch.enable_grad():
+        open_nodes = [run().grad_fn]
+    seen: set[Any] = set()
+    found = []
+    while open_nodes:
+        node = open_nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        open_nodes += [each for each, _ in node.next_functions]
+        leaf = vars(type(node)).get("variable")
+        held = None if leaf is None else leaf.__get__(node)
+        if held is not None and id(held) not in known:
+            found.append(tuple(held.shape))
+    return sorted(found)
 
 
 def first_working(forms: Iterator[Any] | Sequence[Any], run: Callable[[Any], Any]) -> tuple[Any, Any, Exception | None]:

@@ -30,6 +30,7 @@ class Heads:
         split: How they become heads.
         merge: How heads are joined.
         attending: What each head does.
+        places: Whether its scores know places, by a rotation or a bias.
     """
 
     n_heads: int
@@ -37,6 +38,7 @@ class Heads:
     split: Split = "right"
     merge: Merge = "right"
     attending: Attending = RIGHT
+    places: bool = False
 
     @property
     def faults(self) -> list[str]:
@@ -180,6 +182,7 @@ def projections_of(
     if len(products) < 2:
         return None
     *first, (merged, _) = products
+    merged = merged.flatten(2) if merged.ndim > 3 else merged
     outputs: list[Tensor] = []
     parts: list[Tensor] = []  # a head at a time
     for _, y in first:
@@ -192,6 +195,10 @@ def projections_of(
             outputs += [each.flatten(2) for each in y.unflatten(-1, (n_heads, -1)).chunk(3, dim=-1)]
         elif y.shape[-1] in (2 * d_model, 3 * d_model):
             outputs += y.split(d_model, dim=-1)
+        elif n_heads is not None and _fused(n_heads, y.shape[-1], d_model):
+            kept = (y.shape[-1] - d_model) // 2
+            asks, *shared = y.split((d_model, kept, kept), dim=-1)
+            outputs += [asks, *(_shared(each, n_heads, d_model) for each in shared)]
         elif d_model % y.shape[-1] == 0:
             parts.append(y)
         else:
@@ -211,6 +218,12 @@ def projections_of(
     return outputs, merged
 
 
+def _fused(n_heads: int, width: int, d_model: int) -> bool:
+    """Whether a width is that of queries, and behind them of keys and values that heads share."""
+    both = width - d_model
+    return 0 < both < 2 * d_model and both % 2 == 0 and _share(n_heads, both // 2, d_model)
+
+
 def _share(n_heads: int, width: int, d_model: int) -> bool:
     """Whether keys of that width in all are those of a number of heads that divides H."""
     groups = width * n_heads // d_model
@@ -222,3 +235,39 @@ def _shared(y: Tensor, n_heads: int, d_model: int) -> Tensor:
     groups = y.shape[-1] * n_heads // d_model
     apart: Tensor = y.unflatten(-1, (groups, -1))  # (B, T, groups, E)
     return apart.repeat_interleave(n_heads // groups, dim=-2).flatten(-2)
+
+
+def placed(
+    scores: Tensor, products: Sequence[tuple[Tensor, Tensor]], d_model: int, visible: Tensor | None = None
+) -> bool:
+    """Return whether an attention is right whose scores know places: it averages values by the softmax of its scores,
+    and the score of a position for itself is q k / sqrt(E), or q k, and the same number everywhere.
+
+    A rotation by the distance, a bias by the distance: both leave the diagonal as it is, but for that number.
+
+    Args:
+        scores: What the softmax was given. *Shape:* (B, H, T, T).
+        products: As `projections_of` takes them.
+        d_model: D.
+        visible: What could be seen, where a mask was given. *Shape:* (B, T, T).
+    """
+    n_heads = scores.shape[1]
+    seen = projections_of(products, d_model, n_heads=n_heads) or projections_of(products, d_model)
+    if seen is None or scores.shape[-1] != scores.shape[-2] or d_model % n_heads:
+        return False
+    outputs, merged = seen
+    apart = [each.unflatten(-1, (n_heads, -1)).transpose(1, 2) for each in outputs]  # (B, H, T, E)
+    weights = scores.softmax(-1)
+    if visible is not None and bool((weights * ~visible[:, None]).any()):
+        return False
+    for v in apart:
+        if v.shape[2] != scores.shape[-1] or not same((weights @ v).transpose(1, 2).flatten(2), merged, 1e-4):
+            continue
+        itself = scores.diagonal(dim1=-2, dim2=-1)  # (B, H, T)
+        for q, k in permutations([each for each in apart if each is not v], 2):
+            plain = (q * k).sum(-1)
+            for factor in (q.shape[-1] ** -0.5, 1.0):
+                more = itself - plain * factor
+                if float((more - more.mean((0, 2), keepdim=True)).abs().max()) < 1e-3:
+                    return True
+    return False

@@ -18,16 +18,17 @@ class Attending:
         scale: "sqrt" 1/sqrt(E), "none" 1, "d_k" 1/E, "d_model" 1/sqrt(H E), "times" sqrt(E), "keys" 1/sqrt(S).
         axis: Over what the softmax goes: "keys", "queries", "heads" or "batch"; "nothing" = there is none, "twice" =
             there are two.
-        values: What is averaged: "v" or "k".
-        sides: "right" q k^T, "swapped" k q^T.
-        mask: "right", "after" the softmax, "transposed", "inverted", "ignored" or "first_head" only.
+        values: What is averaged: "v", "k" or "q".
+        sides: "right" q k^T, "swapped" k q^T, "reshaped" where k was read as (E, S) and not transposed.
+        mask: "right", "after" the softmax, "transposed", "inverted", "ignored", "first_head" only, "times" the scores,
+            "plus" them as 1 and 0.
     """
 
     scale: Literal["sqrt", "none", "d_k", "d_model", "times", "keys"] = "sqrt"
     axis: Literal["keys", "queries", "heads", "batch", "nothing", "twice"] = "keys"
-    values: Literal["v", "k"] = "v"
-    sides: Literal["right", "swapped"] = "right"
-    mask: Literal["right", "after", "transposed", "inverted", "ignored", "first_head"] = "right"
+    values: Literal["v", "k", "q"] = "v"
+    sides: Literal["right", "swapped", "reshaped"] = "right"
+    mask: Literal["right", "after", "transposed", "inverted", "ignored", "first_head", "times", "plus"] = "right"
 
     def faults(self) -> list[str]:
         """Return the names of what is wrong, as the words have them."""
@@ -54,8 +55,14 @@ class Attending:
             "times": d_head**0.5,
             "keys": keys**-0.5,
         }[self.scale]
-        scores = (q if self.sides == "right" else k) @ (k if self.sides == "right" else q).transpose(-1, -2) * factor
-        if visible is not None and self.mask not in ("after", "ignored"):
+        asks, answers = (k, q) if self.sides == "swapped" else (q, k)
+        turned = answers.transpose(-1, -2)
+        scores = asks @ (answers.reshape(turned.shape) if self.sides == "reshaped" else turned) * factor
+        if visible is not None and self.mask == "times":
+            scores = scores * visible
+        elif visible is not None and self.mask == "plus":
+            scores = scores + visible
+        elif visible is not None and self.mask not in ("after", "ignored"):
             seen = {"transposed": visible.transpose(-1, -2), "inverted": ~visible}.get(self.mask, visible)
             seen = seen.expand(scores.shape).clone()
             if self.mask == "first_head":
@@ -68,7 +75,7 @@ class Attending:
 
     def output(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None = None) -> Tensor:
         """Return what comes of it. *Shape:* (B, H, T, E)."""
-        return self.weights(q, k, visible) @ (v if self.values == "v" else k)
+        return self.weights(q, k, visible) @ {"v": v, "k": k, "q": q}[self.values]
 
 
 RIGHT = Attending()
@@ -84,9 +91,9 @@ def suspicions(*, masked: bool, most: int = 2) -> Iterator[Attending]:
     choices = {
         "scale": ("none", "d_k", "d_model", "times", "keys"),
         "axis": ("queries", "heads", "batch", "nothing", "twice"),
-        "values": ("k",),
-        "sides": ("swapped",),
-        "mask": ("after", "transposed", "inverted", "ignored", "first_head") if masked else (),
+        "values": ("k", "q"),
+        "sides": ("swapped", "reshaped"),
+        "mask": ("after", "transposed", "inverted", "ignored", "first_head", "times", "plus") if masked else (),
     }
     yield RIGHT
     single = [(name, choice) for name, options in choices.items() for choice in options]
@@ -139,3 +146,24 @@ def measured_scale(weights: Tensor, q: Tensor, k: Tensor) -> float | None:
     y = y - y[..., :1]
     factor = float((x * y).sum() / (x * x).sum())
     return factor if float((y - factor * x).abs().max()) < 1e-2 * float(y.abs().max()) else None
+
+
+def shared_out(result: Tensor, q: Tensor, k: Tensor, v: Tensor, visible: Tensor) -> bool:
+    """Return whether every row and head attends rightly, but under the mask of some row that is not always its own.
+
+    Args:
+        result: What was observed; the others as in `Attending.output`.
+        q: Queries.
+        k: Keys.
+        v: Values.
+        visible: What may be seen; another one for each row.
+    """
+    from glassformer.diagnosis.parts.calling import same
+
+    rows = len(q)
+    under = [RIGHT.output(q, k, v, visible[row : row + 1]) for row in range(rows)]
+    own = [[same(result[b, h], under[b][b, h], 1e-4) for h in range(q.shape[1])] for b in range(rows)]
+    some = [
+        [any(same(result[b, h], each[b, h], 1e-4) for each in under) for h in range(q.shape[1])] for b in range(rows)
+    ]
+    return all(map(all, some)) and not all(map(all, own))

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from glassformer.diagnosis.parts.calling import Says, difference, influence
+from glassformer.diagnosis.flow import record
+from glassformer.diagnosis.parts import layer_masks as masks
+from glassformer.diagnosis.parts.calling import Says, difference, influence, unlisted, without_gradient
 from glassformer.diagnosis.parts.heads import explained_products
 from glassformer.diagnosis.parts.layers_wording import WORDS
 from glassformer.diagnosis.parts.making import Thing, positional_of
 from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.parts.sequence import (
-    COUNTS,
     MOVED,
+    REPEATS,
     B,
     SequenceSubject,
     T,
     folded,
+    memory_of,
     open_sequence,
     overwrites,
-    padding_badness,
 )
 from glassformer.diagnosis.property import Property
-from glassformer.diagnosis.stream import doubled, unheard
+from glassformer.diagnosis.stream import doubled, dropped
+from glassformer.diagnosis.structure import norm_place_said, norms_among
 from glassformer.diagnosis.verdict import Finding, Said
 
 SAYS = Says(WORDS)
@@ -56,27 +60,24 @@ def _runs(subject: SequenceSubject) -> Finding:
     if subject.thing.refused is not None:
         return Finding("error", Said(WORDS, "not_made", {"why": subject.thing.refused}), fault="not_made")
     x = subject.drawn()
-    output = subject(x, _memory(subject))
+    output = subject(x, memory_of(subject))
     if output.shape != x.shape:
         return SAYS.bad("layer_shape", got=tuple(output.shape), wanted=tuple(x.shape))
     order = "(T, B, D)" if subject.time_first else "(B, T, D)"
     return SAYS.good("layer_runs", shape=tuple(output.shape), order=order)
 
 
-def _memory(subject: SequenceSubject) -> Tensor | None:
-    return subject.drawn(subject.memory_length) if subject.memory_length else None
-
-
 def _repeats(subject: SequenceSubject) -> Finding:
-    x, memory = subject.drawn(), _memory(subject)
+    x, memory = subject.drawn(), memory_of(subject)
     if overwrites(subject, x, memory):
         return SAYS.bad("input_changed")
-    change = difference(subject(x, memory), subject(x, memory))
+    before = subject(x, memory)
+    change = max(difference(before, subject(x, memory)) for _ in range(REPEATS))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 
 def _rows(subject: SequenceSubject) -> Finding:
-    x, memory = subject.drawn(), _memory(subject)
+    x, memory = subject.drawn(), memory_of(subject)
     other = x.clone()
     other[1:] = torch.randn_like(other[1:])
     before, after = subject(x, memory)[0], subject(other, memory)[0]
@@ -98,28 +99,43 @@ def _residual(subject: SequenceSubject) -> Finding:
             both = not _moves(subject, lambda parameter, owner: not _is_inner(owner, inner))
             return SAYS.bad("residual_none" if both else "residual_feed_forward")
         return SAYS.bad("residual_attention")
-    module, memory = subject.thing.module, _memory(subject)
+    module, memory = subject.thing.module, memory_of(subject)
     assert module is not None, "layers are modules"
+    lost = _lost(subject)
+    if lost:
+        return SAYS.bad("residual_lost", names=", ".join(lost))
     if doubled(module, lambda x: subject(x, memory), subject.drawn()):
         return SAYS.bad("residual_twice")
-    name = None if inner is None else unheard(module, inner, lambda: _listens(subject))
-    return SAYS.good("residual_good") if name is None else SAYS.bad("residual_dropped", where=name, name=name)
+    x = subject.drawn()
+    return SAYS.bad("residual_dropped") if dropped(module, lambda: subject(x, memory)) else SAYS.good("residual_good")
 
 
-def _listens(subject: SequenceSubject) -> bool:
-    """Whether a position depends on another one, or on the memory."""
-    x, memory = subject.drawn(), _memory(subject)
-    if memory is not None and difference(subject(x, memory), subject(x, torch.randn_like(memory))) > MOVED:
-        return True
-    moved = influence(lambda x: subject(x, memory), x)
-    return bool((moved - torch.diag(moved.diagonal()) > MOVED).any())
+def _lost(subject: SequenceSubject) -> list[str]:
+    """The names of matrices of a sublayer that runs, and whose result nobody reads."""
+    module, x, memory = subject.thing.module, subject.drawn(), memory_of(subject)
+    assert module is not None, "layers are modules"
+    matrices = {name: each for name, each in module.named_parameters() if each.ndim > 1}
+    idle = without_gradient(module, lambda: subject.output(subject.run(x, memory)))
+    lost = [name for name in idle if name in matrices]
+    before = subject(x, memory)
+    ran = {call.name for call in record(module, lambda: subject(x, memory))}
+    if len(lost) < 2 or not any(name.rpartition(".")[0] in ran for name in lost):
+        return []
+    saved = {name: matrices[name].detach().clone() for name in lost}
+    with torch.no_grad():
+        for name in lost:
+            matrices[name].normal_()
+        after = subject(x, memory)
+        for name, value in saved.items():
+            matrices[name].copy_(value)
+    return lost if torch.equal(before, after) else []  # else it is read, and detached
 
 
 def _moves(subject: SequenceSubject, chosen: Callable[[nn.Parameter, nn.Module], bool]) -> bool:
     """Whether the output still moves with the input where the chosen matrices, with their offsets, are zero."""
     saved = [parameter.detach().clone() for parameter in subject.thing.parameters]
     _zero(subject, chosen)
-    x, memory = subject.drawn(), _memory(subject)
+    x, memory = subject.drawn(), memory_of(subject)
     moved = difference(subject(x, memory), subject(x + torch.randn_like(x), memory))
     with torch.no_grad():
         for parameter, value in zip(subject.thing.parameters, saved, strict=True):
@@ -150,21 +166,29 @@ def _plain_norms(subject: SequenceSubject) -> None:
                     parameter.fill_(0.0 if name == "bias" else 1.0)
 
 
-def _inner_width(subject: SequenceSubject) -> int | None:
-    """F of the feed-forward network: there is a matrix from D to it and one back."""
-    shapes = {tuple(parameter.shape) for parameter in subject.thing.parameters if parameter.ndim == 2}
+Inner = tuple[int, int]
+"""Into what width a feed-forward network leads, and from what width it leads back: half of it, if one half gates."""
+
+
+def _inner_width(subject: SequenceSubject) -> Inner | None:
+    """F of the feed-forward network: there is a matrix from D to it, or to twice as many with a gate, and one back."""
+    shapes = {tuple(parameter.shape[:2]) for parameter in subject.thing.parameters if parameter.ndim >= 2}
     d_model = subject.d_model
-    return max((a for a, b in shapes if b == d_model != a and (b, a) in shapes), default=None)
+    wide = sorted(a for a, b in shapes if b == d_model != a)
+    plain = [(a, a) for a in wide if (d_model, a) in shapes]
+    gated = [(a, a // 2) for a in wide if a != 2 * d_model and a % 2 == 0 and (d_model, a // 2) in shapes]
+    return max(plain or gated, default=None)
 
 
-def _is_inner(owner: nn.Module, width: int) -> bool:
-    return any(width in parameter.shape for parameter in owner.parameters(recurse=False) if parameter.ndim == 2)
+def _is_inner(owner: nn.Module, widths: Inner) -> bool:
+    shapes = [parameter.shape[:2] for parameter in owner.parameters(recurse=False) if parameter.ndim >= 2]
+    return any(width in shape for shape in shapes for width in widths)
 
 
 def _norm(subject: SequenceSubject) -> Finding:
     """Where the norms are, from what was normed: the inputs of the sublayers, or the output."""
     _plain_norms(subject)
-    x, memory = 3 * subject.drawn() + 1, _memory(subject)
+    x, memory = 3 * subject.drawn() + 1, memory_of(subject)
     record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
     y = subject.output(record.result)
     width = _inner_width(subject)
@@ -186,22 +210,34 @@ def _norm(subject: SequenceSubject) -> Finding:
         return SAYS.bad("norm_feed_forward" if inputs else "norm_attention", **values)
     if _normed(y):
         if inputs:
-            return SAYS.good("norm_both")
+            twice = _normed_twice(subject)
+            return SAYS.good("norm_both") if twice is None else SAYS.bad("norm_twice", name=twice)
         return _as_expected(subject, "post") if inner else SAYS.bad("norm_attention", **values)
     if inputs:
         return SAYS.bad("norm_stream", **values)
     return SAYS.bad("norm_feed_forward", **values) if _normed(bare) else SAYS.bad("norm_missing", **values)
 
 
-def _feed_forward_at(products: Sequence[tuple[Tensor, Tensor]], width: int | None) -> int | None:
+def _normed_twice(subject: SequenceSubject) -> str | None:
+    """The name of a norm that is used twice in one pass; None if there is none."""
+    module, x, memory = subject.thing.module, subject.drawn(), memory_of(subject)
+    assert module is not None, "layers are modules"
+    names = Counter(call.name for call in norms_among(record(module, lambda: subject(x, memory))))
+    learned = [name for name, part in module.named_modules() if any(True for _ in part.parameters(recurse=False))]
+    return next((name for name, times in names.items() if times > 1 and name in learned), None)
+
+
+def _feed_forward_at(products: Sequence[tuple[Tensor, Tensor]], widths: Inner | None) -> int | None:
     """The number of the product from D to F that one from F follows."""
     at = range(len(products) - 1)
-    return next((i for i in at if products[i][1].shape[-1] == width == products[i + 1][0].shape[-1]), None)
+    return next((i for i in at if (products[i][1].shape[-1], products[i + 1][0].shape[-1]) == widths), None)
 
 
 def _as_expected(subject: SequenceSubject, place: str) -> Finding:
-    if subject.expect in ("pre", "post") and subject.expect != place:
-        return SAYS.bad("norm_other_side", place=place, expected=subject.expect)
+    module = subject.thing.module
+    expected = subject.expect or (None if module is None else norm_place_said(module))
+    if expected in ("pre", "post") and expected != place:
+        return SAYS.bad("norm_other_side", place=place, expected=expected)
     return SAYS.good("norm_good", place=place)
 
 
@@ -214,7 +250,7 @@ def _normed(x: Tensor) -> bool:
 def _feed_forward_local(subject: SequenceSubject) -> Finding:
     width = _inner_width(subject)
     assert width is not None, "it applies only where there is one"
-    x, memory = subject.drawn(), _memory(subject)
+    x, memory = subject.drawn(), memory_of(subject)
     products = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules()).products
     if straight([(product.x, product.y) for product in products]):
         return SAYS.bad("feed_forward_straight")
@@ -223,7 +259,7 @@ def _feed_forward_local(subject: SequenceSubject) -> Finding:
 
 
 def _local(subject: SequenceSubject) -> Finding:
-    memory = _memory(subject)
+    memory = memory_of(subject)
     moved = influence(lambda x: subject(x, memory), subject.drawn())
     off = moved - torch.diag(moved.diagonal())
     if bool((off > MOVED).any()):
@@ -233,7 +269,7 @@ def _local(subject: SequenceSubject) -> Finding:
 
 
 def _mixes(subject: SequenceSubject) -> Finding:
-    memory = _memory(subject)
+    memory = memory_of(subject)
     moved = influence(lambda x: subject(x, memory), subject.drawn())
     off = moved - torch.diag(moved.diagonal())
     return SAYS.good("mixes_good") if bool((off > MOVED).any()) else SAYS.bad("mixes_nothing")
@@ -245,54 +281,16 @@ def _order(subject: SequenceSubject) -> Finding:
     return SAYS.bad("positions_mixed", off=f"{off:.2g}") if off > 1e-3 else SAYS.good("order_good", off=f"{off:.1e}")
 
 
-def _padding(subject: SequenceSubject) -> Finding:
-    way = subject.padding
-    assert way is not None, "it applies only with a mask"
-    real = torch.ones(B, T, dtype=torch.bool)
-    real[0, -2:] = False
-    memory = _memory(subject)
-    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T) if _needs_causal(subject) else None
-    wrong = padding_badness(lambda x: subject(x, memory, visible=visible, real=real), subject.drawn(), real)
-    if wrong and visible is None and not subject.built_in_causal:
-        return SAYS.bad("padding_seen", name=way.name, wrong=int(wrong))
-    x = subject.drawn()
-    other = torch.where(real[..., None], x, torch.randn_like(x))
-    change = (subject(x, memory, visible=visible, real=real) - subject(other, memory, visible=visible, real=real)).abs()
-    if float(change[real].max()) > MOVED:
-        return SAYS.bad("padding_seen", name=way.name, wrong=1)
-    short = int(real[0].sum())
-    alone = subject(
-        x[:1, :short],
-        None if memory is None else memory[:1],
-        visible=None if visible is None else visible[:1, :short, :short],
-    )
-    off = difference(subject(x, memory, visible=visible, real=real)[:1, :short], alone)
-    if off > COUNTS:
-        return SAYS.bad("padding_counts", name=way.name, off=f"{off:.2g}")
-    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.size)
-
-
-def _needs_causal(subject: SequenceSubject) -> bool:
-    both = subject.pairs is not None and subject.padding is not None
-    return both and subject.pairs.name == subject.padding.name and subject.memory_length is not None  # type: ignore[union-attr]
-
-
 def _learns(subject: SequenceSubject) -> Finding:
     module = subject.thing.module
     assert module is not None, "layers are modules"
-    x, memory = subject.drawn().requires_grad_(), _memory(subject)
+    left = unlisted(module, lambda: subject.output(subject.run(subject.drawn(), memory_of(subject))))
+    if left:
+        return SAYS.bad("unlisted", shapes=", ".join(map(str, left)))
+    x, memory = subject.drawn().requires_grad_(), memory_of(subject)
     if memory is not None:
         memory.requires_grad_()
-    target = torch.randn(B, T, subject.d_model)  # a sum would be constant behind a norm
-    with torch.enable_grad():
-        for parameter in module.parameters():
-            parameter.requires_grad_(True)
-        (subject.output(subject.run(x, memory)) * target).sum().backward()
-    without = [
-        name
-        for name, each in module.named_parameters()
-        if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
-    ]
+    without = without_gradient(module, lambda: subject.output(subject.run(x, memory)))
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
     for name, given in (("x", x), ("memory", memory)):
@@ -303,7 +301,7 @@ def _learns(subject: SequenceSubject) -> Finding:
 
 def _attention(subject: SequenceSubject) -> Finding:
     """The first attention inside: what comes of the first projections, before the feed-forward network."""
-    x, memory = 2 * subject.drawn(), _memory(subject)
+    x, memory = 2 * subject.drawn(), memory_of(subject)
     record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
     width = _inner_width(subject)
     products = [folded(product, subject) for product in record.products]
@@ -323,6 +321,8 @@ def _attention(subject: SequenceSubject) -> Finding:
                 return SAYS.bad(found.faults[0], heads=found.n_heads, off="1")
             return SAYS.good("heads_good", heads=found.n_heads)
         seen = seen or (end >= 4 and tried[0][1])
+    if seen and unlisted(subject.thing.module, lambda: subject.output(subject.run(x, memory))):
+        return Finding("not_applicable", SAYS.idle("unlisted_first"))
     return SAYS.bad("heads_other") if seen and stop else Finding("not_applicable", SAYS.idle("inside_hidden"))
 
 
@@ -335,27 +335,9 @@ def _sights(subject: SequenceSubject, memory: Tensor | None) -> list[Tensor | No
     return [sight.expand(B, T, T) for sight in (moved, apart)]
 
 
-def _causal(subject: SequenceSubject) -> Finding:
-    memory = _memory(subject)
-    visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
-    moved = influence(lambda x: subject(x, memory, visible=visible), subject.drawn()).gt(MOVED)
-    seen = visible[0]
-    if bool((moved & ~seen).any()):
-        query, other = (moved & ~seen).nonzero()[0].tolist()
-        how = "" if subject.pairs is None else subject.pairs.name
-        return SAYS.bad("future_seen" if how else "future_unmasked", query=query, other=other, name=how)
-    if bool((seen & ~moved).any()):
-        query, other = (seen & ~moved).nonzero()[0].tolist()
-        return SAYS.bad("past_hidden", query=query, other=other)
-    if subject.built_in_causal:
-        return SAYS.good("causal_own")
-    assert subject.pairs is not None, "else it would have seen the future"
-    return SAYS.good("causal_good", name=subject.pairs.name, meaning=subject.pairs.form.meaning)
-
-
 def _cross(subject: SequenceSubject) -> Finding:
     """Keys and values from the memory: its order means nothing, and each of its states counts."""
-    x, memory = subject.drawn(), _memory(subject)
+    x, memory = subject.drawn(), memory_of(subject)
     assert memory is not None, "decoder layers have one"
     used = difference(subject(x, memory), subject(x, torch.randn_like(memory)))
     if used <= MOVED:
@@ -376,23 +358,6 @@ def _cross(subject: SequenceSubject) -> Finding:
     return SAYS.good("cross_good", used=f"{used:.2g}")
 
 
-def _memory_padding(subject: SequenceSubject) -> Finding:
-    way, memory = subject.memory_padding, _memory(subject)
-    assert memory is not None, "decoder layers have one"
-    assert way is not None, "it applies only with a mask"
-    real = torch.ones(B, memory.shape[1], dtype=torch.bool)
-    real[0, -2:] = False
-    x = subject.drawn()
-    wrong = padding_badness(lambda other: subject(x, other, memory_real=real), memory, real, own=False)
-    if wrong:
-        return SAYS.bad("memory_padding_seen", name=way.name, wrong=int(wrong))
-    if subject.memory_length != T:
-        off = difference(subject(x, memory, memory_real=real)[:1], subject(x[:1], memory[:1, :-2]))
-        if off > COUNTS:
-            return SAYS.bad("padding_counts", name=way.name, off=f"{off:.2g}")
-    return SAYS.good("padding_good", name=way.name, meaning=way.form.meaning, shape=way.form.size)
-
-
 def _curved(subject: SequenceSubject) -> Finding:
     """f(a + b) + f(0) = f(a) + f(b) holds for two linear layers with nothing between them."""
     a, b = subject.drawn(), subject.drawn()
@@ -400,19 +365,11 @@ def _curved(subject: SequenceSubject) -> Finding:
     width = _inner_width(subject)
     if off < 1e-4:
         return SAYS.bad("feed_forward_linear")
-    return SAYS.good("curved_good", width=width or "?", d_model=subject.d_model)
+    return SAYS.good("curved_good", width="?" if width is None else width[1], d_model=subject.d_model)
 
 
 def _has_inner(subject: SequenceSubject) -> Said | None:
     return None if _inner_width(subject) is not None else SAYS.idle("no_feed_forward")
-
-
-def _has_padding(subject: SequenceSubject) -> Said | None:
-    return None if subject.padding is not None else SAYS.idle("no_mask")
-
-
-def _has_memory_padding(subject: SequenceSubject) -> Said | None:
-    return None if subject.memory_padding is not None else SAYS.idle("no_mask")
 
 
 def _is_free(subject: SequenceSubject) -> Said | None:
@@ -429,11 +386,11 @@ def _property(
 
 
 RUNS = Property("layer_run", WORDS, _runs)
-REPEATS = Property("layer_repeat", WORDS, _repeats, after=("layer_run",))
+REPEATED = Property("layer_repeat", WORDS, _repeats, after=("layer_run",))
 
 ENCODER: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATS,
+    REPEATED,
     _property("layer_residual", _residual),
     _property("layer_norm", _norm, after=("layer_residual",)),
     _property("layer_attention", _attention, after=("layer_residual",)),
@@ -441,30 +398,37 @@ ENCODER: tuple[Property[SequenceSubject], ...] = (
     _property("layer_mixes", _mixes),
     _property("layer_order", _order, _is_free, ("layer_attention", "layer_feed_forward")),
     _property("layer_rows", _rows, after=("layer_attention",)),
-    _property("layer_padding", _padding, _has_padding, ("layer_attention",)),
+    _property(
+        "layer_padding", masks.padding, masks.has_padding, ("layer_attention", "layer_feed_forward", "layer_rows")
+    ),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention")),
 )
 """What a layer of an encoder is examined for."""
 
 DECODER: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATS,
+    REPEATED,
     _property("layer_cross", _cross),
-    _property("layer_causal", _causal, after=("layer_attention", "layer_cross")),
-    _property("layer_memory_padding", _memory_padding, _has_memory_padding, ("layer_cross",)),
+    _property("layer_causal", masks.causal, after=("layer_residual", "layer_attention", "layer_cross")),
+    _property("layer_memory_padding", masks.memory_padding, masks.has_memory_masks, ("layer_cross",)),
     _property("layer_residual", _residual),
     _property("layer_norm", _norm, after=("layer_residual",)),
     _property("layer_attention", _attention, after=("layer_residual",)),
     _property("layer_feed_forward", _feed_forward_local, _has_inner),
     _property("layer_rows", _rows, after=("layer_attention", "layer_cross")),
-    _property("layer_padding", _padding, _has_padding, ("layer_attention", "layer_causal", "layer_cross")),
+    _property(
+        "layer_padding",
+        masks.padding,
+        masks.has_padding,
+        ("layer_attention", "layer_causal", "layer_cross", "layer_rows"),
+    ),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention", "layer_cross")),
 )
 """What a layer of a decoder is examined for."""
 
 FEED_FORWARD: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATS,
+    REPEATED,
     _property("feed_forward_local", _local),
     _property("feed_forward_curved", _curved),
     _property("layer_rows", _rows),

@@ -56,8 +56,8 @@ WORDS = Catalogue(
             "zh": "子层自己加了一次输入，外层又加了一次",
         },
         "residual_dropped": {
-            "en": "with all other matrices at zero nothing of {name} is left: what it found is not in the stream",
-            "zh": "其他矩阵全为零时，{name} 的结果完全消失：它没有进入残差流",
+            "en": "what an attention found is not in the stream: without what later sublayers add, it is gone",
+            "zh": "注意力的结果没有进入残差流：去掉后面子层加上的内容，它就完全消失了",
         },
         "residual_dropped.look": {
             "en": "which x a later sum adds to: x = x + f(x), each x the newest one",
@@ -81,6 +81,31 @@ WORDS = Catalogue(
             "zh": "Pre：x = x + f(norm(x))；Post：x = norm(x + f(x))",
         },
         "norm_good": {"en": "{place}-norm, found by measuring", "zh": "测得为 {place}-norm"},
+        "residual_lost": {
+            "en": "a sublayer runs, and nothing reads what it found: {names} change nothing",
+            "zh": "有一个子层在计算，但没有人读取它的结果：{names} 对输出毫无影响",
+        },
+        "residual_lost.look": {
+            "en": "which x each later line begins with: x = x + f(x), each x the newest one",
+            "zh": "后面每一行从哪个 x 开始：x = x + f(x)，每次都用最新的 x",
+        },
+        "norm_twice": {
+            "en": "{name} norms what goes into a sublayer, and the sum behind it once more",
+            "zh": "{name} 既归一化了子层的输入，又归一化了其后的和",
+        },
+        "norm_twice.look": {
+            "en": "x = x + f(norm(x)), or x = norm(x + f(x)): one of the two, each norm once",
+            "zh": "x = x + f(norm(x)) 或 x = norm(x + f(x))：二者取一，每个归一化只用一次",
+        },
+        "unlisted_first": {
+            "en": "it computes with numbers that are not its parameters: that comes first",
+            "zh": "它用了不属于自己参数的数：应先解决这个问题",
+        },
+        "unlisted": {
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is "
+            "given them, and no file keeps them",
+            "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
+        },
         "norm_both": {
             "en": "what goes into the sublayers is normed, and what comes out too",
             "zh": "子层的输入和层的输出都做了归一化",
@@ -190,6 +215,14 @@ WORDS = Catalogue(
             "en": "with a causal mask through {name}, position {query} still depends on position {other}",
             "zh": "通过 {name} 给出因果掩码后，位置 {query} 仍依赖位置 {other}",
         },
+        "future_with_padding": {
+            "en": "once a mask of padding is given through {name}, position {query} depends on position {other}",
+            "zh": "一旦通过 {name} 给出填充掩码，位置 {query} 就依赖位置 {other}",
+        },
+        "future_with_padding.look": {
+            "en": "how the two masks are joined: what may be seen is causal and no padding, with &",
+            "zh": "两个掩码怎样合并：可以看的 = 因果 且 非填充，用 &",
+        },
         "future_unmasked": {
             "en": "it takes no mask and hides nothing by itself: position {query} depends on position {other}",
             "zh": "它不接受掩码，自己也不遮挡：位置 {query} 依赖位置 {other}",
@@ -236,6 +269,22 @@ WORDS = Catalogue(
         "layer_memory_padding.look": {
             "en": "whether the mask of the source reaches cross-attention",
             "zh": "源句的掩码是否传到了交叉注意力",
+        },
+        "memory_padding_length": {
+            "en": "{name} works only where both sequences are of one length, and not for {T} and {S}",
+            "zh": "{name} 只在两个序列等长时能用，长度为 {T} 和 {S} 时出错",
+        },
+        "memory_padding_length.look": {
+            "en": "which attention gets which mask: self-attention the target's, cross-attention the memory's",
+            "zh": "哪个注意力用哪个掩码：自注意力用目标的，交叉注意力用 memory 的",
+        },
+        "meanings_differ": {
+            "en": "True means the contrary in {own} and in {memory}: one of the two is turned round",
+            "zh": "{own} 与 {memory} 中 True 的含义相反：其中一个弄反了",
+        },
+        "meanings_differ.look": {
+            "en": "what each mask is compared with before masked_fill: == 0 in both, or in neither",
+            "zh": "masked_fill 之前各掩码如何比较：要么都是 == 0，要么都不是",
         },
         "memory_padding_seen": {
             "en": "padding of the memory given through {name} still counts, or real states do not ({wrong} places)",

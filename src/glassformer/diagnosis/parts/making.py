@@ -86,6 +86,7 @@ SIZES: Mapping[str, tuple[Any, tuple[str, ...]]] = {
     "warmup": (40, ("warmup", "warmup_steps", "n_warmup", "warm_up", "warmup_iters", "n_warmup_steps")),
     "max_steps": (400, ("max_steps", "total_steps", "total", "steps", "n_steps", "training_steps", "lr_decay_iters")),
     "peak": (0.5, ("peak", "lr", "peak_lr", "max_lr", "base_lr", "learning_rate")),
+    "factor": (1.0, ("factor", "lr_mul", "init_lr")),
     "batch_first": (True, ("batch_first",)),
 }
 """What an argument of each name is given, by the role that the name tells."""
@@ -174,6 +175,17 @@ def parameters_of(value: Any) -> dict[str, inspect.Parameter]:
         return dict(inspect.signature(target).parameters)
     except (TypeError, ValueError):
         return {}
+
+
+ASKING = frozenset({"q", "query", "queries", "k", "key", "keys", "v", "value", "values"})
+
+
+def asked_in(value: Any) -> str:
+    """Return in which order something takes queries, keys and values, as "qkv" or "vkq"; "" if its first three
+    arguments are not these."""
+    names = [name.lower() for name in positional_of(value)[:3]]
+    letters = "".join(name[0] for name in names if name in ASKING)
+    return letters if sorted(letters) == ["k", "q", "v"] else ""
 
 
 def required_of(value: Any) -> list[str]:

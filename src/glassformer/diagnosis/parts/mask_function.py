@@ -10,16 +10,24 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.diagnosis.parts.calling import Says, modules_of, tensors_in
-from glassformer.diagnosis.parts.making import Thing
+from glassformer.diagnosis.parts.making import Thing, parameters_of
 from glassformer.diagnosis.parts.other_wording import WORDS
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 
 SAYS = Says(WORDS)
 N = 6
-PAD = 0
+PAD = 11
 LENGTHS = (6, 4, 1)
-TOKENS = torch.tensor([[5, 3, 8, 2, 7, 4], [5, 3, 8, 2, PAD, PAD], [9, PAD, PAD, PAD, PAD, PAD]])
+
+
+def tokens_padded(pad: int) -> Tensor:
+    """Return three texts of the lengths above. Where the id of padding goes in, 0 is an id like another one."""
+    other = 0 if pad else 6
+    return torch.tensor([[5, 3, other, 2, 7, 4], [5, 3, 8, 2, pad, pad], [other, pad, pad, pad, pad, pad]])
+
+
+TOKENS, ZEROS = tokens_padded(PAD), tokens_padded(0)
 
 Rule = Literal["causal", "padding", "both"]
 
@@ -52,15 +60,16 @@ def open_mask(thing: Thing) -> MaskSubject:
     ways: list[tuple[str, tuple[Any, ...]]] = [
         ("n", (N,)),
         ("tokens, pad", (TOKENS, PAD)),
-        ("tokens", (TOKENS,)),
+        ("tokens", (ZEROS,)),
         ("lengths, n", (torch.tensor(LENGTHS), N)),
         ("lengths", (torch.tensor(LENGTHS),)),
         ("lengths, n", (list(LENGTHS), N)),
         ("lengths", (list(LENGTHS),)),
         ("n, n", (N, N)),
         ("x", (torch.randn(len(LENGTHS), N, 4),)),
-        ("tokens, tokens", (TOKENS, TOKENS)),
+        ("tokens, tokens", (ZEROS, ZEROS)),
     ]
+    told = dict.fromkeys([name for name in parameters_of(thing.instance) if "pad" in name.lower()], PAD)
     names = " ".join(getattr(thing.value, "__code__", _NO_CODE).co_varnames).lower()
     if "length" in names or "lens" in names:
         ways = sorted(ways, key=lambda way: "lengths" not in way[0])
@@ -69,14 +78,25 @@ def open_mask(thing: Thing) -> MaskSubject:
         if way == "tokens" and "length" in names:
             continue
 
-        def call(arguments: tuple[Any, ...] = arguments) -> Tensor:
-            return tensors_in(thing.instance(*arguments))[-1]
+        # The id of padding goes in by its name where it has a default that would be taken instead.
+        options = told if way == "tokens" else {}
+        given = (TOKENS,) if options else arguments
+
+        def call(given: tuple[Any, ...] = given, options: dict[str, int] = options) -> Tensor:
+            return tensors_in(thing.instance(*given, **options))[-1]
 
         try:
             mask = call()
         except Exception as error:
             first = first or error
             continue
+        if mask.ndim > 2 and mask.shape[-2:] == (N, 1):  # one number for each query: it spreads over the keys
+
+            def spread(call: Callable[[], Tensor] = call) -> Tensor:
+                column = call()
+                return column.expand(*column.shape[:-1], N)
+
+            return MaskSubject(thing, spread, "padding", way)
         if mask.ndim < 2 or mask.shape[-1] != N:
             continue
         return MaskSubject(thing, call, _rule(mask, way), way)
@@ -167,6 +187,8 @@ def _explained(subject: MaskSubject, meanings: dict[str, Tensor], wanted: Tensor
             "causal_all": ones[None],
             "causal_transposed": ones.triu()[None],
         }
+        if len(meanings) > 1 and torch.equal(meanings["keep"], faults["causal_transposed"].expand_as(wanted)):
+            return SAYS.bad("causal_upper")  # either of two faults, by what 1 is to mean
     elif subject.rule == "padding":
         shifted = torch.arange(N) < torch.tensor(LENGTHS)[:, None]
         less = torch.arange(N) < torch.tensor(LENGTHS)[:, None] - 1
@@ -176,6 +198,7 @@ def _explained(subject: MaskSubject, meanings: dict[str, Tensor], wanted: Tensor
             "padding_first": more[:, None].expand(-1, N, -1),
             "padding_queries": shifted[:, :, None].expand(-1, -1, N),
             "padding_none": torch.ones_like(keys),
+            "padding_fixed": (TOKENS != 0)[:, None].expand(-1, N, -1),
         }
     else:
         causal = ones.tril()
@@ -186,6 +209,7 @@ def _explained(subject: MaskSubject, meanings: dict[str, Tensor], wanted: Tensor
             "causal_one_ahead": keys & ones.tril(1),
             "causal_transposed": keys & ones.triu(),
             "padding_queries": (TOKENS != PAD)[:, :, None].expand(-1, -1, N),
+            "padding_fixed": (TOKENS != 0)[:, None] & causal,
             "both_queries": (TOKENS != PAD)[:, :, None] & causal,
         }
     for fault, visible in faults.items():

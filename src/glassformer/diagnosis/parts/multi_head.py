@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from glassformer.diagnosis.parts.attention_wording import WORDS
-from glassformer.diagnosis.parts.calling import Says, difference, influence
-from glassformer.diagnosis.parts.heads import Heads, explained_products
-from glassformer.diagnosis.parts.making import Thing, positional_of, required_of
+from glassformer.diagnosis.parts.calling import Says, difference, influence, unlisted, without_gradient
+from glassformer.diagnosis.parts.heads import Heads, explained_products, placed
+from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
 from glassformer.diagnosis.parts.sequence import (
     COUNTS,
+    MEMORY_NAMES,
     MOVED,
+    REPEATS,
     B,
     S,
     SequenceSubject,
@@ -33,10 +36,11 @@ SAYS = Says(WORDS)
 def open_multi_head(thing: Thing) -> SequenceSubject:
     """Return how a multi-head attention is called, found by trying."""
     required = [name for name in required_of(thing.instance) if "mask" not in name]
-    several = len(required) >= 2 or positional_of(thing.instance)[:3] in (["q", "k", "v"], ["query", "key", "value"])
+    several = len(required) >= 2 or bool(asked_in(thing.instance))
     subject = open_sequence(thing, ("x x x", "x x", "x") if several else ("x", "x x x", "x x"))
-    if subject.error is None and subject.inputs == "x x x" and _reads_another(subject):
-        return replace(subject, inputs="x m m")
+    if subject.error is None and subject.inputs == "x x x":
+        apart = replace(subject, inputs=_crossing(subject) or "x m m")
+        return apart if _reads_another(apart) else subject
     if subject.error is None and subject.inputs == "x x":
         return replace(subject, inputs="x m")
     return subject
@@ -44,9 +48,48 @@ def open_multi_head(thing: Thing) -> SequenceSubject:
 
 def _reads_another(subject: SequenceSubject) -> bool:
     try:
-        return replace(subject, inputs="x m m")(subject.drawn(), subject.drawn(S)).shape[1] == T
+        return subject(subject.drawn(), subject.drawn(S)).shape[1] == T
     except Exception:
         return False
+
+
+def _crossing(subject: SequenceSubject) -> str | None:
+    """How another sequence goes in, by the names of the arguments; None if they name none."""
+    order = asked_in(subject.thing.instance)
+    if order:
+        return " ".join("x" if each == "q" else "m" for each in order)
+    names = positional_of(subject.thing.instance)
+    return "x m" if len(names) > 1 and names[1].lower() in MEMORY_NAMES else None
+
+
+def _cross(subject: SequenceSubject) -> Finding:
+    """Another sequence, of another length, is read; and a key that is left out is the value, or the other way round."""
+    way = _crossing(subject)
+    assert way is not None, "it applies only where one goes in"
+    apart = replace(subject, inputs=way)
+    x, memory = subject.drawn(), subject.drawn(S)
+    try:
+        output = apart(x, memory)
+    except Exception as error:
+        said = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        if "cannot be multiplied" in said:  # made for a second sequence of another width
+            return Finding("not_applicable", SAYS.idle("cross_width"))
+        return SAYS.bad("cross_crash", T=T, S=S, what=said)
+    if output.shape != x.shape:
+        return SAYS.bad("heads_shape", got=tuple(output.shape), wanted=tuple(x.shape))
+    if difference(output, apart(x, subject.drawn(S))) <= MOVED:
+        return SAYS.bad("cross_unread", name=positional_of(subject.thing.instance)[1])
+    if way == "x m m" and len(required_of(subject.thing.instance)) == 2:
+        name, whole = positional_of(subject.thing.instance)[2], subject.drawn()
+        if difference(replace(subject, inputs="x m")(x, whole), apart(x, whole)) > COUNTS:
+            return SAYS.bad("cross_default", name=name)
+    return SAYS.good("cross_read", T=T, S=S)
+
+
+def _crosses(subject: SequenceSubject) -> Said | None:
+    if _crossing(subject) is None:
+        return SAYS.idle("no_second")
+    return SAYS.idle("is_causal") if subject.built_in_causal else None
 
 
 def _runs(subject: SequenceSubject) -> Finding:
@@ -64,7 +107,8 @@ def _repeats(subject: SequenceSubject) -> Finding:
     x = subject.drawn()
     if overwrites(subject, x):
         return SAYS.bad("input_changed")
-    change = difference(subject(x), subject(x))
+    before = subject(x)
+    change = max(difference(before, subject(x)) for _ in range(REPEATS))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 
@@ -78,6 +122,9 @@ def _rows(subject: SequenceSubject) -> Finding:
 
 def _order(subject: SequenceSubject) -> Finding:
     """f(P x) = P f(x): without positions and masks, attention does not know the order."""
+    found, _ = _found(subject)
+    if found is not None and found.places:
+        return Finding("not_applicable", SAYS.idle("heads_know"))
     x, order = subject.drawn(), torch.randperm(T)
     off = difference(subject(x[:, order]), subject(x)[:, order])
     return SAYS.bad("positions_mixed", off=f"{off:.2g}") if off > 1e-4 else SAYS.good("order_good", off=f"{off:.1e}")
@@ -86,15 +133,22 @@ def _order(subject: SequenceSubject) -> Finding:
 def _found(subject: SequenceSubject, visible: Tensor | None = None) -> tuple[Heads | None, bool]:
     """The attention that explains what happens inside, and whether its inside could be seen."""
     x = subject.drawn()
-    memory = subject.drawn(S) if subject.inputs in ("x m m", "x m") and visible is None else None
+    memory = subject.drawn(S) if "m" in subject.inputs.split() and visible is None else None
     options = subject.masks(T, visible)
     record = recorded(lambda: subject.run(x, memory, **options), subject.modules())
     pairs = [folded(product, subject) for product in record.products]
-    known = subject.n_heads
-    heads = [known] if known else [n for n in range(1, subject.d_model + 1) if subject.d_model % n == 0]
+    known, width = subject.n_heads, subject.d_model
+    if pairs:
+        width = pairs[-1][0].flatten(2).shape[-1]  # that of all heads together, which need not be D
+    heads = [known] if known else [n for n in range(1, width + 1) if width % n == 0]
     if visible is None and subject.built_in_causal:
         visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
-    return explained_products(pairs, subject.d_model, heads, visible)
+    found = explained_products(pairs, width, heads, visible)
+    if found[0] is None and memory is None and len(record.scores) == 1:
+        scores = record.scores[0]
+        if placed(scores, pairs, width, visible):
+            return Heads(scores.shape[1], (0, 1, 2), places=True), True
+    return found
 
 
 def _equation(subject: SequenceSubject) -> Finding:
@@ -102,30 +156,53 @@ def _equation(subject: SequenceSubject) -> Finding:
     if not seen:
         return Finding("not_applicable", SAYS.idle("inside_hidden"))
     if found is None:
-        return SAYS.bad("heads_other")
+        run = partial(_ran, subject)
+        if unlisted(subject.thing.module, run):
+            return Finding("not_applicable", SAYS.idle("unlisted_first"))
+        idle = without_gradient(subject.thing.module, run)
+        return Finding("not_applicable", SAYS.idle("matrix_idle", name=idle[0])) if idle else SAYS.bad("heads_other")
     if found.faults:
         return SAYS.bad(found.faults[0], off="1", heads=found.n_heads)
+    if found.places:
+        return SAYS.good("heads_placed", heads=found.n_heads)
+    ignored = _ignored(subject)
+    if ignored is not None:
+        return SAYS.bad("argument_ignored", name=ignored)
     return SAYS.good("heads_good", heads=found.n_heads)
+
+
+def _ran(subject: SequenceSubject) -> Tensor:
+    return subject.output(subject.run(subject.drawn(), None))
+
+
+def _ignored(subject: SequenceSubject) -> str | None:
+    """The name of the query, key or value that changes nothing; None where each counts, or there is only one."""
+    names = positional_of(subject.thing.instance)[:3]
+    if len(subject.inputs.split()) != 3:
+        return None
+    given = [subject.drawn() for _ in names]
+    with torch.no_grad():
+        base = subject.output(subject.call(*given))
+        for at, name in enumerate(names):
+            other = [subject.drawn() if at == number else each for number, each in enumerate(given)]
+            if difference(base, subject.output(subject.call(*other))) <= MOVED:
+                return name
+    return None
 
 
 def _learns(subject: SequenceSubject) -> Finding:
     module = subject.thing.module
     assert module is not None, "it applies to modules"
+    left = unlisted(module, partial(_ran, subject))
+    if left:
+        return SAYS.bad("unlisted", shapes=", ".join(map(str, left)))
     x = subject.drawn().requires_grad_()
-    with torch.enable_grad():
-        for parameter in module.parameters():
-            parameter.requires_grad_(True)
-        subject.output(subject.run(x, None)).square().sum().backward()
-    named = list(module.named_parameters())
-    # A bias of the keys adds the same to all scores of a query, which softmax does not see: its gradient is 0.
-    without = [
-        name for name, each in named if each.grad is None or (each.ndim > 1 and not bool(each.grad.abs().max() > 1e-9))
-    ]
+    without = without_gradient(module, lambda: subject.output(subject.run(x, None)))
     if without:
         return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
     if x.grad is None or not bool(x.grad.abs().max() > 1e-9):
         return SAYS.bad("no_gradient_back", names="x")
-    matrices = sum(each.ndim > 1 for _, each in named)
+    matrices = sum(each.ndim > 1 for each in module.parameters())
     return SAYS.good("gradient_good", matrices=matrices)
 
 
@@ -195,10 +272,9 @@ def _divides(subject: SequenceSubject) -> Finding:
         return SAYS.good("divides_good", message=str(error).strip().partition("\n")[0] or type(error).__name__)
     try:
         output = replace(subject, thing=replace(subject.thing, instance=made.eval()))(subject.drawn())
-        shape = str(tuple(output.shape))
     except Exception as error:
-        shape = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-    return SAYS.bad("divides_late", d_model=subject.d_model, then=shape)
+        return SAYS.good("divides_at_call", message=str(error).strip().partition("\n")[0] or type(error).__name__)
+    return SAYS.bad("divides_late", d_model=subject.d_model, then=tuple(output.shape))
 
 
 def _has_pairs(subject: SequenceSubject) -> Said | None:
@@ -219,6 +295,9 @@ def _has_weights(subject: SequenceSubject) -> Said | None:
 
 
 def _is_made(subject: SequenceSubject) -> Said | None:
+    names = [name.lower() for name in parameters_of(subject.thing.value)]
+    if any(name in ("d_k", "d_v", "key_dim") or ("head" in name and "dim" in name) for name in names):
+        return SAYS.idle("head_given")
     return None if "n_heads" in subject.thing.sizes else SAYS.idle("not_a_class")
 
 
@@ -235,6 +314,7 @@ PROPERTIES: tuple[Property[SequenceSubject], ...] = (
     _property("heads_run", _runs, after=()),
     _property("heads_repeat", _repeats, after=("heads_run",)),
     _property("heads_equation", _equation),
+    _property("heads_cross", _cross, _crosses),
     _property("heads_order", _order, _is_free, ("heads_run", "heads_repeat", "heads_equation")),
     _property("heads_rows", _rows, after=("heads_run", "heads_repeat", "heads_equation")),
     _property("heads_learn", _learns, after=("heads_run", "heads_equation")),
@@ -243,7 +323,7 @@ PROPERTIES: tuple[Property[SequenceSubject], ...] = (
         "heads_padding",
         _rows_masked,
         _has_padding,
-        ("heads_run", "heads_repeat", "heads_equation", "heads_order", "heads_mask"),
+        ("heads_run", "heads_repeat", "heads_equation", "heads_order", "heads_mask", "heads_rows"),
     ),
     _property("heads_weights", _returned, _has_weights, ("heads_run", "heads_repeat", "heads_equation")),
     _property("heads_divide", _divides, _is_made, ()),

@@ -9,6 +9,7 @@ from glassformer.diagnosis.parts.attention_wording import for_each_meaning
 WORDS = Catalogue(
     {
         **ATTENTION,
+        **ATTENTION,
         **for_each_meaning("mask_right", "{rule}; {meaning}", "{rule}；{meaning}"),
         "mask_run.name": {
             "en": "it runs",
@@ -444,6 +445,10 @@ WORDS = Catalogue(
             "en": "sum / n ** alpha, with the same n everywhere",
             "zh": "sum / n ** alpha，n 处处一致",
         },
+        "guessed": {
+            "en": "taken for {kind} by what it does; --as says otherwise",
+            "zh": "按其行为当作 {kind} 检查；可用 --as 改变",
+        },
         "kind.attention": {
             "en": "an attention function",
             "zh": "注意力函数",
@@ -495,6 +500,19 @@ WORDS = Catalogue(
         "causal_no_self": {
             "en": "a token does not see itself: the diagonal is hidden",
             "zh": "词元看不到自己：对角线被遮住",
+        },
+        "causal_upper": {
+            "en": "1 stands on the diagonal and above it: if 1 is what may be seen, a token sees only itself and what "
+            "comes after; if 1 is hidden, it does not see itself",
+            "zh": "对角线及其上方是 1：若 1 表示可以看，词元只能看到自己和后面的；若 1 表示遮住，它看不到自己",
+        },
+        "causal_upper.look": {
+            "en": "tril() for what may be seen, triu(1) for what is hidden",
+            "zh": "可以看的用 tril()，要遮住的用 triu(1)",
+        },
+        "padding_fixed": {
+            "en": "it hides the id 0, and not the one that it is given as padding",
+            "zh": "它遮住的是编号 0，而不是给它的填充编号",
         },
         "causal_one_ahead": {
             "en": "a token sees the next one: the diagonal is one off",
@@ -600,6 +618,41 @@ WORDS = Catalogue(
             "en": "the exponent: 10000 ** (-2 i / D), from 1 down to almost 1 / 10000",
             "zh": "指数：10000 ** (-2 i / D)，从 1 降到接近 1 / 10000",
         },
+        "position_offset.name": {"en": "it can begin at a later place", "zh": "可以从后面的位置开始"},
+        "position_offset.why": {
+            "en": "what comes after a cache is not at place 0: with the wrong place, it reads the past wrongly",
+            "zh": "缓存之后的词元不在位置 0：位置错了，就会读错前文",
+        },
+        "position_offset.look": {
+            "en": "the slice of the table: [offset : offset + T]",
+            "zh": "表的切片：[offset : offset + T]",
+        },
+        "position_offset_bad": {
+            "en": "with {name}={begin} it is not what a longer input has from place {begin} on (off by {off})",
+            "zh": "{name}={begin} 时，与更长输入从位置 {begin} 起的结果不同（相差 {off}）",
+        },
+        "offset_good": {
+            "en": "with {name}={begin} it goes on as a longer input does",
+            "zh": "{name}={begin} 时，与更长输入的后半部分一致",
+        },
+        "no_offset": {"en": "no argument says where it begins", "zh": "没有参数指定起始位置"},
+        "position_still": {
+            "en": "only {moving} of {width} numbers differ from place to place, over {n} places",
+            "zh": "{n} 个位置上，{width} 个数中只有 {moving} 个随位置变化",
+        },
+        "position_base": {
+            "en": "its waves are powers of 1/{base}, and not of 1/10000: it repeats itself after a few hundred places",
+            "zh": "它的波长按 {base} 的幂增长，而不是 10000：几百个位置后就会重复",
+        },
+        "position_base.look": {
+            "en": "exp(-2i ln(10000) / D): math.log is the natural one, math.log10 is not",
+            "zh": "exp(-2i ln(10000) / D)：math.log 是自然对数，math.log10 不是",
+        },
+        "unlisted": {
+            "en": "it learns with numbers that are not among its parameters(), of shape {shapes}: no optimizer is "
+            "given them, and no file keeps them",
+            "zh": "参与计算、需要梯度的数（形状 {shapes}）不在 parameters() 中：优化器得不到它们，保存时也会丢失",
+        },
         "position_far": {
             "en": "neighbours have a mean cosine of {near}: the waves are shorter than a step",
             "zh": "相邻位置的平均余弦为 {near}：波长比一步还短",
@@ -671,6 +724,45 @@ WORDS = Catalogue(
             "en": "PE(p + k) = M PE(p) to {residual}, over {n} positions",
             "zh": "PE(p + k) = M PE(p)，误差 {residual}，共 {n} 个位置",
         },
+        "position_unregistered": {
+            "en": "the table is a plain tensor of random numbers: no optimizer, no checkpoint and no .to() knows it",
+            "zh": "位置表是普通的随机张量：优化器、检查点和 .to() 都不知道它",
+        },
+        "position_unregistered.look": {
+            "en": "nn.Parameter(torch.randn(max_len, d_model))",
+            "zh": "nn.Parameter(torch.randn(max_len, d_model))",
+        },
+        "position_prefix.name": {
+            "en": "a place does not depend on how many follow",
+            "zh": "位置与后面有多少词元无关",
+        },
+        "position_prefix.why": {
+            "en": "a text of another length, or the same text one token later, would stand elsewhere",
+            "zh": "否则文本长度一变（例如生成时多了一个词元），所有位置都会改变",
+        },
+        "position_prefix.look": {
+            "en": "pe[:T] from the front; no flip, no slice from the end, nothing divided by T",
+            "zh": "从头取 pe[:T]；不翻转，不从末尾切片，不除以 T",
+        },
+        "position_of_length": {
+            "en": "the first places of a longer text differ by {off} from those of a shorter one",
+            "zh": "长文本开头的位置与短文本的位置相差 {off}",
+        },
+        "prefix_good": {
+            "en": "a shorter text has the first ones of a longer one",
+            "zh": "短文本的位置就是长文本的前几个位置",
+        },
+        "position_exponent": {
+            "en": "the exponent is doubled: 2 i / D, where i counts in twos already",
+            "zh": "指数多乘了 2：i 已按 2 递增，却仍写成 2 i / D",
+        },
+        "position_learns.name": {"en": "the gradient passes", "zh": "梯度能通过"},
+        "position_learns.why": {
+            "en": "what stands in front of it, the embeddings, would never learn",
+            "zh": "否则它前面的词向量永远学不到东西",
+        },
+        "position_learns.look": {"en": "detach(), no_grad(), .data", "zh": "detach()、no_grad()、.data"},
+        "learns_good": {"en": "it reaches the input and all that is learned", "zh": "梯度到达输入和所有参数"},
         "shift_none": {
             "en": "no linear map takes PE(p) to PE(p + k): the best one misses by {residual}",
             "zh": "没有线性映射把 PE(p) 变为 PE(p + k)：最好的也差 {residual}",
@@ -799,6 +891,27 @@ WORDS = Catalogue(
             "en": "it has no argument for the warm-up",
             "zh": "没有预热参数",
         },
+        "schedule_only_rises": {
+            "en": "after {most} updates it still rises: that is no schedule",
+            "zh": "{most} 次更新之后仍在上升：这不是学习率调度",
+        },
+        "schedule_only_rises.look": {
+            "en": "what makes it fall; and whether this is a schedule at all: --as says otherwise",
+            "zh": "是什么让它下降；以及它是不是调度函数：可用 --as 改变",
+        },
+        "schedule_never_falls": {
+            "en": "after the warm-up it stays at {top}, though {claim} is among its arguments",
+            "zh": "预热之后一直停在 {top}，但它的参数里有 {claim}",
+        },
+        "schedule_never_falls.look": {
+            "en": "the other half of min(...): step ** -0.5; the branch behind the warm-up",
+            "zh": "min(...) 的另一半：step ** -0.5；预热之后的分支",
+        },
+        "schedule_no_pi": {
+            "en": "it falls as cos(share) does, from 1 to cos(1) = 0.54, and stops half way up",
+            "zh": "它按 cos(比例) 下降，只从 1 降到 cos(1) = 0.54，停在半途",
+        },
+        "schedule_no_pi.look": {"en": "cos(pi * share)", "zh": "cos(pi * 比例)"},
         "schedule_rises_again": {
             "en": "it rises again at update {step}",
             "zh": "第 {step} 次更新又上升了",

@@ -2,163 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from glassformer.diagnosis.parts.calling import Says, difference, modules_of, tensors_in
-from glassformer.diagnosis.parts.making import D_HEAD, D_MODEL, MAX_LEN, Thing, parameters_of
+from glassformer.diagnosis.parts.calling import Says, difference, unlisted
+from glassformer.diagnosis.parts.making import MAX_LEN, Thing
 from glassformer.diagnosis.parts.other_wording import WORDS
+from glassformer.diagnosis.parts.position_bias import ALIKE, FALLS, MOVES
+from glassformer.diagnosis.parts.positioning import B, H, Kind, PositionSubject, T, plain_tensors
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 from glassformer.parts.position import sinusoid
 
 SAYS = Says(WORDS)
-B, T, H = 3, 8, 2
-
-Kind = Literal["table", "added", "rotary"]
-
-
-@dataclass(frozen=True, eq=False)
-class PositionSubject:
-    """Positions, and how they are called.
-
-    Attributes:
-        thing: What the user named.
-        kind: "table" makes a table, "added" adds one to its input, "rotary" turns its input.
-        call: Of a table: n -> (n, D); else x -> x with positions.
-        d_model: D; of a rotation, E.
-        heads_last: Of a rotation: it wants (B, T, H, E), and not (B, H, T, E).
-        expect: What the user says of it: "paper" or "time_first".
-        error: Why no call worked; None = one did.
-    """
-
-    thing: Thing
-    kind: Kind
-    call: Callable[[Any], Tensor]
-    d_model: int = D_MODEL
-    heads_last: bool = False
-    expect: str | None = None
-    error: Exception | None = None
-
-    def modules(self) -> Sequence[nn.Module]:
-        """Return the module, if it is one."""
-        return modules_of(self.thing.instance)
-
-    def table(self, length: int = T) -> Tensor:
-        """Return the positions. *Shape:* (T, D)."""
-        if self.kind == "table":
-            return self.call(length)[:length]
-        return self.added(torch.zeros(B, length, self.d_model))[0]
-
-    def added(self, x: Tensor) -> Tensor:
-        """Return (B, T, D) with positions added."""
-        return self.call(x.transpose(0, 1)).transpose(0, 1) if self.expect == "time_first" else self.call(x)
-
-    def rotated(self, x: Tensor) -> Tensor:
-        """Return (B, H, T, E) turned."""
-        return self.call(x.transpose(1, 2)).transpose(1, 2) if self.heads_last else self.call(x)
-
-
-def open_position(thing: Thing) -> PositionSubject:
-    """Return how positions are called, found by trying."""
-    made = thing.instance
-    names = [name.lower() for name in parameters_of(made)]
-    first: Exception | None = None
-    for told in (False, True):  # the second time around, whatever tells places apart
-        for width in _widths(thing):
-            for kind, call in _ways(made, width, names):
-                try:
-                    with torch.no_grad():
-                        subject = _tried(PositionSubject(thing, kind, call, width), told=told)
-                except Exception as error:
-                    first = first or error
-                    continue
-                if subject is not None:
-                    return subject
-    failing = first or TypeError("nothing that could be read as positions came back")
-
-    def fails(given: Any) -> Tensor:
-        raise failing
-
-    return PositionSubject(thing, "table", fails, error=failing)
-
-
-def _widths(thing: Thing) -> list[int]:
-    """What D, or E, may be: as it was made, else by what it holds; a rotation holds half as many frequencies."""
-    if "d_model" in thing.sizes:
-        return [int(thing.sizes["d_model"]), D_HEAD]
-    module = thing.module
-    tensors = [] if module is None else [*module.parameters(), *module.buffers()]
-    sizes = [int(tensor.shape[-1]) for tensor in tensors if tensor.ndim >= 2]
-    sizes += [times * len(tensor) for times in (2, 1) for tensor in tensors if tensor.ndim == 1]
-    sizes += [value for value in ({} if module is None else vars(module)).values() if type(value) is int and value > 1]
-    return list(dict.fromkeys((*sizes, D_MODEL, D_HEAD)))
-
-
-def _ways(made: Any, width: int, names: Sequence[str]) -> list[tuple[Kind, Callable[[Any], Tensor]]]:
-    def run(*arguments: Any) -> Tensor:
-        with torch.no_grad():
-            return tensors_in(made(*arguments))[0]
-
-    def rows(table: Tensor) -> Tensor:
-        return (
-            table.squeeze(0)
-            if table.ndim == 3 and table.shape[0] == 1
-            else (table.squeeze(1) if table.ndim == 3 and table.shape[1] == 1 else table)
-        )
-
-    table: list[tuple[Kind, Callable[[Any], Tensor]]] = [
-        ("table", lambda n: rows(run(n, width))),
-        ("table", lambda n: rows(run(n))),
-        ("table", lambda n: rows(run(torch.arange(n), width))),
-        ("table", lambda n: rows(run(torch.arange(n)))),
-        ("table", lambda n: rows(run(torch.zeros(1, n, dtype=torch.long)))),
-    ]
-    turn: list[tuple[Kind, Callable[[Any], Tensor]]] = [
-        ("rotary", lambda x: run(x)),
-        ("rotary", lambda x: run(x, torch.arange(x.shape[-2]))),
-        ("rotary", lambda x: run(x, x)),
-        ("rotary", lambda x: run(x, torch.arange(x.shape[-2])[None].expand(x.shape[0], -1))),
-        ("rotary", lambda x: run(x, x.shape[-2])),
-    ]
-    added: list[tuple[Kind, Callable[[Any], Tensor]]] = [("added", lambda x: run(x))]
-    if names and names[0] in ("q", "query", "xq"):
-        return [*turn, *added]
-    return [*table, *added, *turn] if not isinstance(made, nn.Module) else [*added, *turn, *table]
-
-
-def _tried(subject: PositionSubject, *, told: bool) -> PositionSubject | None:
-    if subject.kind == "table":
-        table = subject.call(T)
-        fits = table.ndim == 2 and table.shape[0] >= T and table.is_floating_point()
-        return replace(subject, d_model=table.shape[-1]) if fits and table.shape[0] in (T, MAX_LEN) else None
-    if subject.kind == "added":
-        x = torch.randn(B, T, subject.d_model)
-        out = subject.call(x)
-        turned = difference(out.norm(dim=-1), x.norm(dim=-1)) < 1e-4
-        silent = not bool(subject.call(torch.zeros_like(x)).any())  # what is added, is added to zeros too
-        if told and out.shape == x.shape:
-            over_time = subject.call(x[:, :1].expand_as(x).clone())
-            silent = difference(over_time[:, :1].expand_as(x), over_time) < 1e-6
-        return subject if out.shape == x.shape and not turned and not silent else None
-    x = torch.randn(B, H, T, subject.d_model)
-    out = subject.call(x)
-    if out.shape != x.shape:
-        return None
-    same = torch.randn(subject.d_model).expand(
-        B, H, T, subject.d_model
-    )  # where does it turn: along the heads, or along time?
-    found = subject.call(same)
-    by_time = difference(found[:, :, :1].expand_as(found), found) > 1e-5
-    by_head = difference(found[:, :1].expand_as(found), found) > 1e-5
-    return replace(subject, heads_last=by_head and not by_time)
 
 
 def _runs(subject: PositionSubject) -> Finding:
+    if subject.kind == "rotary":
+        x = torch.randn(B, H, T, subject.d_model)
+    elif subject.kind == "added":
+        x = torch.randn(B, T, subject.d_model)
+    if subject.kind != "table":
+        given = x.clone()
+        one, other = subject.call(x).clone(), subject.call(given.clone())
+        if not torch.equal(x, given):
+            return SAYS.bad("input_changed")
+        if difference(one, other):
+            return SAYS.bad("dropout_on", change=f"{difference(one, other):.2g}")
     if subject.kind == "rotary":
         order = "(B, T, H, E)" if subject.heads_last else "(B, H, T, E)"
         return SAYS.good("rotary_runs", order=order)
@@ -166,6 +38,55 @@ def _runs(subject: PositionSubject) -> Finding:
     if tuple(table.shape) != (T, subject.d_model):
         return SAYS.bad("position_shape", got=tuple(table.shape), wanted=(T, subject.d_model))
     return SAYS.good("position_runs", shape=tuple(table.shape), kind=subject.kind)
+
+
+def _offset(subject: PositionSubject) -> Finding:
+    """What begins at place k is the rest of what begins at 0."""
+    shape = (B, T, subject.d_model) if subject.kind == "added" else (B, H, T, subject.d_model)
+    x, begin = torch.randn(shape), T // 2
+    dim = -2 if subject.kind == "added" or not subject.heads_last else 1
+    x = x.transpose(1, 2) if subject.heads_last else x
+    with torch.no_grad():
+        whole, rest = subject.later(x, 0), subject.later(x.narrow(dim, begin, T - begin), begin)
+    off = difference(whole.narrow(dim, begin, T - begin), rest)
+    if off > 1e-4:
+        return SAYS.bad("position_offset_bad", name=subject.offset_name, begin=begin, off=f"{off:.2g}")
+    return SAYS.good("offset_good", name=subject.offset_name, begin=begin)
+
+
+def _has_offset(subject: PositionSubject) -> Said | None:
+    return None if subject.offset_name is not None and subject.expect != "time_first" else SAYS.idle("no_offset")
+
+
+def _prefix(subject: PositionSubject) -> Finding:
+    """A place does not depend on how many come behind it."""
+    if subject.kind == "rotary":
+        x = torch.randn(B, H, T, subject.d_model)
+        whole, part = subject.rotated(x)[:, :, : T // 2], subject.rotated(x[:, :, : T // 2].clone())
+    else:
+        whole, part = subject.table(T)[: T // 2], subject.table(T // 2)
+    off = difference(whole, part)
+    return SAYS.bad("position_of_length", off=f"{off:.2g}") if off > 1e-5 else SAYS.good("prefix_good")
+
+
+def _learns(subject: PositionSubject) -> Finding:
+    """The input gets its gradient, and so does what is learned."""
+    x = torch.randn(B, T, subject.d_model) if subject.kind == "added" else torch.randn(B, H, T, subject.d_model)
+    x.requires_grad_()
+    module = subject.thing.module
+    with torch.enable_grad():
+        out = subject.call(x)
+        if out.requires_grad:
+            (out * torch.randn(out.shape)).sum().backward()
+    if x.grad is None or not bool(x.grad.abs().max() > 1e-9):
+        return SAYS.bad("no_gradient_back", names="x")
+    left = unlisted(module, lambda: subject.call(x.detach()))
+    if left:
+        return SAYS.bad("unlisted", shapes=", ".join(map(str, left)))
+    without = [name for name, each in ([] if module is None else module.named_parameters()) if each.grad is None]
+    if without:
+        return SAYS.bad("no_gradient", where=without[0], names=", ".join(without))
+    return SAYS.good("learns_good")
 
 
 def _distinct(subject: PositionSubject) -> Finding:
@@ -270,7 +191,8 @@ def _shift(subject: PositionSubject) -> Finding:
         linear = torch.linalg.lstsq(before, after, driver="gelsd").solution
         worst = max(worst, float((before @ linear - after).abs().max()))
     if worst > 1e-3:
-        return SAYS.bad("shift_none", residual=f"{worst:.2g}")
+        held = any(table.shape[-1] == each.shape[-1] for each in plain_tensors(subject.thing.module) if each.ndim > 1)
+        return SAYS.bad("position_unregistered") if held else SAYS.bad("shift_none", residual=f"{worst:.2g}")
     return SAYS.good("shift_good", residual=f"{worst:.1e}", n=length)
 
 
@@ -286,14 +208,14 @@ def _paper(subject: PositionSubject) -> Finding:
 
 def _norms(subject: PositionSubject) -> Finding:
     x = torch.randn(B, H, T, subject.d_model)
-    off = difference(subject.rotated(x).norm(dim=-1), x.norm(dim=-1))
+    off = max(difference(subject.rotated(x, as_key=key).norm(dim=-1), x.norm(dim=-1)) for key in (False, True))
     return SAYS.bad("rotary_norm", off=f"{off:.2g}") if off > 1e-4 else SAYS.good("norms_good", off=f"{off:.1e}")
 
 
 def _relative(subject: PositionSubject) -> Finding:
     """The same query and the same key everywhere: their products are equal along each diagonal."""
     q, k = (torch.randn(subject.d_model).expand(1, 1, T, subject.d_model).clone() for _ in range(2))
-    scores = (subject.rotated(q) @ subject.rotated(k).transpose(-1, -2))[0, 0]
+    scores = (subject.rotated(q) @ subject.rotated(k, as_key=True).transpose(-1, -2))[0, 0]
     off = max(float((scores[1:, 1:] - scores[:-1, :-1]).abs().max()), 0.0)
     if off > 1e-3:
         return SAYS.bad("rotary_absolute", off=f"{off:.2g}")
@@ -324,16 +246,59 @@ def _near(subject: PositionSubject) -> Finding:
     square = table.square().sum(-1)
     if float((square - subject.d_model / 2).abs().max()) > 1e-3 * subject.d_model or subject.d_model < 4:
         return Finding("not_applicable", SAYS.idle("no_waves"))
+    moving = int((table.amax(0) - table.amin(0) > STILL).sum())
+    if 2 * moving < table.shape[1]:
+        return SAYS.bad("position_still", moving=moving, width=table.shape[1], n=len(table))
     near = float((table[1:] * table[:-1]).sum(-1).mean() / square.mean())
     if near < NEAR:
         return SAYS.bad("position_far", near=f"{near:.2f}")
+    steps = torch.arange(len(table))[None]
+    if any(
+        difference(table, sinusoid(steps, subject.d_model, layout=layout, theta=10000.0**2)[0].double()) < 1e-4
+        for layout in ("interleaved", "halves")
+    ):
+        return SAYS.bad("position_exponent")
+    base = _base(table)
+    if base is not None and base < LEAST_BASE:
+        return SAYS.bad("position_base", base=f"{base:.3g}")
     if int(torch.linalg.matrix_rank(table, rtol=1e-5)) <= 2:
         return SAYS.bad("position_one_wave")
     return SAYS.good("near_good", near=f"{near:.2f}")
 
 
+def _base(table: Tensor) -> float | None:
+    """What the exponent is a power of, by the second wave; None where the others do not follow from that."""
+    steps, width = torch.arange(len(table))[None], table.shape[1]
+    for layout, column in (("interleaved", 2), ("halves", 1)):
+        speed = float(table[1, column].clamp(-1, 1).arcsin())
+        if not 0 < speed < 1:
+            continue
+        base: float = speed ** (-width / 2)
+        if difference(table, sinusoid(steps, width, layout=layout, theta=base)[0].double()) < 1e-3:  # type: ignore[arg-type]
+            return base
+    return None
+
+
+LEAST_BASE = 99.0
+"""With the paper's 10000 the slowest wave is 62,800 places long; with less than a hundred, texts outrun it."""
+
+STILL = 1e-4
+"""Least range, over all places, of a number that tells them apart."""
+
 NEAR = 0.5
 """Least cosine of neighbours: the fastest wave alone has cos(1) = 0.54, and every slower one more."""
+
+
+def wrong_waves(table: Tensor) -> Finding | None:
+    """Return what is wrong with a table of positions that is computed, and not learned; None if nothing is.
+
+    Args:
+        table: *Shape:* (L, D).
+    """
+    thing = Thing(table, "table", table)
+    subject = PositionSubject(thing, "table", lambda n: table[:n].float(), table.shape[-1])
+    found = (test(subject) for test in (_distinct, _shift, _near))
+    return next((each for each in found if each.status == "fail"), None)
 
 
 def _apart(subject: PositionSubject) -> Finding:
@@ -368,20 +333,27 @@ def _is(*kinds: Kind) -> Callable[[PositionSubject], Said | None]:
 
 
 def _is_fixed(subject: PositionSubject) -> Said | None:
-    if subject.kind == "rotary":
+    if subject.kind in ("rotary", "bias"):
         return SAYS.idle("other_kind", kind=subject.kind)
     return SAYS.idle("learned") if subject.thing.parameters else None
 
 
 def _is_claimed(subject: PositionSubject) -> Said | None:
-    return None if subject.expect == "paper" and subject.kind != "rotary" else SAYS.idle("not_claimed")
+    return None if subject.expect == "paper" and subject.kind in ("table", "added") else SAYS.idle("not_claimed")
 
 
 PROPERTIES: tuple[Property[PositionSubject], ...] = (
-    Property("position_run", WORDS, _runs),
+    Property("position_run", WORDS, _runs, _is("table", "added", "rotary")),
+    MOVES,
+    ALIKE,
+    FALLS,
     Property("position_over_time", WORDS, _over_time, _is("added"), ("position_run",)),
     Property("position_adds", WORDS, _adds, _is("added"), ("position_run", "position_over_time")),
     Property("position_distinct", WORDS, _distinct, _is("table", "added"), ("position_run", "position_over_time")),
+    Property(
+        "position_prefix", WORDS, _prefix, _is("table", "added", "rotary"), ("position_run", "position_over_time")
+    ),
+    Property("position_offset", WORDS, _offset, _has_offset, ("position_run", "rotary_norms", "rotary_relative")),
     Property("rotary_norms", WORDS, _norms, _is("rotary"), ("position_run",)),
     Property("rotary_relative", WORDS, _relative, _is("rotary"), ("position_run", "rotary_norms")),
     Property("rotary_pairs", WORDS, _pairs, _is("rotary"), ("position_run", "rotary_norms", "rotary_relative")),
@@ -390,7 +362,8 @@ PROPERTIES: tuple[Property[PositionSubject], ...] = (
         "position_begins",
         WORDS,
         _begins,
-        after=("position_run", "position_over_time", "rotary_norms", "rotary_relative"),
+        _is("table", "added", "rotary"),
+        ("position_run", "position_over_time", "rotary_norms", "rotary_relative"),
     ),
     Property("position_shift", WORDS, _shift, _is_fixed, ("position_run", "position_over_time", "position_distinct")),
     Property("position_near", WORDS, _near, _is_fixed, ("position_run", "position_over_time", "position_distinct")),
@@ -401,6 +374,7 @@ PROPERTIES: tuple[Property[PositionSubject], ...] = (
         _is_claimed,
         ("position_run", "position_over_time", "position_adds", "position_begins", "position_shift"),
     ),
+    Property("position_learns", WORDS, _learns, _is("added", "rotary"), ("position_run",)),
     Property("position_dtype", WORDS, _dtype, _is("added", "rotary"), ("position_run",)),
 )
 """What positions are examined for."""

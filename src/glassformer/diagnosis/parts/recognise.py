@@ -10,11 +10,22 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.core.errors import ConfigError, did_you_mean
-from glassformer.diagnosis.parts import attention, beams, cached, layers, mask_function, multi_head, position, schedule
-from glassformer.diagnosis.parts.calling import influence, tensors_in
-from glassformer.diagnosis.parts.making import Thing, parameters_of, required_of
+from glassformer.diagnosis.parts import (
+    attention,
+    beams,
+    cached,
+    layers,
+    mask_function,
+    multi_head,
+    position,
+    positioning,
+    schedule,
+)
+from glassformer.diagnosis.parts.calling import difference, influence, tensors_in
+from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, required_of
 from glassformer.diagnosis.parts.sequence import MEMORY_NAMES, MOVED, open_sequence
 from glassformer.diagnosis.property import Property
+from glassformer.diagnosis.stream import without_matrices
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ KINDS: Mapping[str, PartKind] = {
         PartKind("attention", attention.open_attention, attention.PROPERTIES, "attention(q, k, v, mask=None)", 2),
         PartKind("multi_head", multi_head.open_multi_head, multi_head.PROPERTIES, "module(x, mask=None)", 2),
         PartKind("mask", mask_function.open_mask, mask_function.PROPERTIES, "mask(n), or mask(tokens, pad)"),
-        PartKind("position", position.open_position, position.PROPERTIES, "positions(n, d_model), or module(x)"),
+        PartKind("position", positioning.open_position, position.PROPERTIES, "positions(n, d_model), or module(x)"),
         PartKind("encoder_layer", layers.open_encoder_layer, layers.ENCODER, "module(x, mask=None)", 2),
         PartKind(
             "decoder_layer", layers.open_decoder_layer, layers.DECODER, "module(x, memory, tgt_mask, src_mask)", 2
@@ -68,8 +79,8 @@ def kind_named(name: str) -> PartKind:
     return KINDS[name]
 
 
-def recognised(thing: Thing) -> PartKind | None:
-    """Return what kind of part something is; None if nothing tells.
+def told_by_names(thing: Thing) -> PartKind | None:
+    """Return what kind of part something is by the names of its arguments; None if they do not tell.
 
     Args:
         thing: What the user named.
@@ -81,18 +92,14 @@ def recognised(thing: Thing) -> PartKind | None:
         forward = getattr(thing.value, "forward", None)
         names = [name.lower() for name in parameters_of(forward)][1:] if forward is not None else names
         required = names
-    by_names = _by_names(thing, names, required)
-    if by_names is not None:
-        return KINDS[by_names]
-    if thing.instance is None or not callable(thing.instance):
-        return None
-    return _by_trying(thing)
+    found = _by_names(thing, names, required)
+    return None if found is None else KINDS[found]
 
 
 def _by_names(thing: Thing, names: list[str], required: list[str]) -> str | None:
     learns = bool(thing.parameters) or (thing.instance is None and isinstance(thing.value, type))
     module = isinstance(thing.instance, nn.Module)
-    if any("optim" in name for name in names):
+    if any("optim" in name for name in names) or schedule.rate_method(thing.instance) is not None:
         return "schedule"
     if any(name in beams.MEANINGS["width"][:5] for name in names) and any(
         name in beams.MEANINGS["model"] for name in names
@@ -100,21 +107,28 @@ def _by_names(thing: Thing, names: list[str], required: list[str]) -> str | None
         return "beam"
     if any("cache" in name or name in ("past", "past_kv", "layer_past") for name in names):
         return "cache"
-    three = names[:3]
-    if three in (["q", "k", "v"], ["query", "key", "value"], ["queries", "keys", "values"], ["q", "k", "value"]):
+    if asked_in(thing.instance if thing.instance is not None else getattr(thing.value, "forward", thing.value)):
         return "multi_head" if learns else "attention"
+    three = names[:3]
     if three[:2] in (["q", "k"], ["xq", "xk"], ["query", "key"]) and "v" not in names:
         return "position"
     if thing.value is torch.nn.functional.scaled_dot_product_attention:
         return "attention"
     if len(names) > 1 and (names[1] in MEMORY_NAMES or names[0] in ("memory", "enc_output")) and module:
-        return "decoder_layer"
+        return "multi_head" if _is_bare(thing) else "decoder_layer"
     if not module and required[:1] and required[0] in schedule.STEPS and required[0] not in ("n", "t", "i"):
         return "schedule"
     return None
 
 
-def _by_trying(thing: Thing) -> PartKind | None:
+def told_by_trying(thing: Thing) -> PartKind | None:
+    """Return what kind of part something seems to be by what it does; None if nothing tells.
+
+    Args:
+        thing: What the user named.
+    """
+    if thing.instance is None or not callable(thing.instance):
+        return None
     if not isinstance(thing.instance, nn.Module):
         return _function(thing)
     if _adds(thing):
@@ -126,7 +140,8 @@ def _by_trying(thing: Thing) -> PartKind | None:
             moved = influence(subject, subject.drawn())
             if not bool(((moved - torch.diag(moved.diagonal())) > MOVED).any()):
                 if thing.parameters and any(_is_of_attention(name) for name in parameters_of(thing.instance)):
-                    return KINDS["multi_head"]  # one that looks at nothing
+                    layer = _has_feed_forward(thing, subject.d_model)
+                    return KINDS["encoder_layer" if layer else "multi_head"]  # one that looks at nothing
                 return KINDS["feed_forward"] if thing.parameters else KINDS["position"]
             return KINDS["encoder_layer" if _has_feed_forward(thing, subject.d_model) else "multi_head"]
     inside = [name.lower() for name in required_of(thing.instance) if "mask" not in name.lower()]
@@ -134,7 +149,7 @@ def _by_trying(thing: Thing) -> PartKind | None:
         return KINDS["multi_head" if thing.parameters else "attention"]
     if len(inside) == 2:
         return KINDS["decoder_layer"]
-    if position.open_position(thing).error is None:
+    if positioning.open_position(thing).error is None:
         return KINDS["position"]
     names = [type(part).__name__ for part in thing.module.modules()] if thing.module is not None else []
     if any("Norm" in name for name in names):
@@ -142,12 +157,27 @@ def _by_trying(thing: Thing) -> PartKind | None:
     return KINDS["multi_head"] if len(thing.parameters) >= 3 else None
 
 
+def _is_bare(thing: Thing) -> bool:
+    """Whether nothing in it can be a norm, and nothing of what goes in comes out where every matrix is zero."""
+    if any("norm" in type(part).__name__.lower() for part in _parts(thing)):
+        return False
+    if any(each.ndim == 1 and not _of_matrix(thing, each) for each in thing.parameters):
+        return False
+    subject = multi_head.open_multi_head(thing)
+    if subject.error is not None or thing.module is None:
+        return False
+    with without_matrices(thing.module):
+        return difference(subject(subject.drawn()), subject(subject.drawn())) == 0
+
+
 def _is_of_attention(name: str) -> bool:
     return any(word in name.lower() for word in ("mask", "causal", "keep", "head"))
 
 
 def _adds(thing: Thing) -> bool:
-    found = position.open_position(thing)
+    found = positioning.open_position(thing)
+    if found.kind == "bias":
+        return True
     if found.error is not None or found.kind != "added":
         return found.error is None and not thing.parameters
     x = torch.randn(2, 4, found.d_model)
@@ -191,7 +221,7 @@ def _function(thing: Thing) -> PartKind | None:
     masks = mask_function.open_mask(thing)
     if masks.error is None and _is_mask(masks.call()):
         return KINDS["mask"]
-    if position.open_position(thing).error is None:
+    if positioning.open_position(thing).error is None:
         return KINDS["position"]
     opened = schedule.open_schedule(thing)
     if opened.error is None:

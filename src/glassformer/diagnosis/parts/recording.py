@@ -35,12 +35,12 @@ class Recording:
 
     Attributes:
         products: Products with learned matrices, first to last.
-        softmaxes: Input of each softmax, with its dimension.
+        scores: What a softmax over the last of four dimensions was given, with its mask. *Shape:* (B, H, T, S).
         result: What the call returned.
     """
 
     products: list[Product] = field(default_factory=list)
-    softmaxes: list[tuple[Tensor, int | None]] = field(default_factory=list)
+    scores: list[Tensor] = field(default_factory=list)
     result: Any = None
 
 
@@ -72,15 +72,60 @@ class _Mode(TorchFunctionMode):
         operands = [each for each in (*args, *options.values()) if isinstance(each, Tensor)]
         if "softmax" in name and operands:
             dim = options.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else None)
-            self.recording.softmaxes.append((operands[0].detach(), dim))
-        multiplies = name in ("linear", "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "addmm", "mm")
-        if multiplies:
-            operands = tensors_in(list(args)) or operands
-            learned = [each for each in operands if each.data_ptr() in self.learned or _is_view(each, self.learned)]
-            others = [each for each in operands if not any(each is one for one in learned)]
-            if learned and others and isinstance(result, Tensor):
-                self.recording.products.append(Product(others[0].detach(), result.detach()))
+            if operands[0].ndim == 4 and dim in (-1, 3):
+                self.recording.scores.append(operands[0].detach())
+        if func is F.scaled_dot_product_attention and len(operands) >= 3:
+            scores = _scores_of(operands[0], operands[1], args, options)
+            self.recording.scores += [] if scores is None else [scores]
+        made = product_of(name, args, options, result, self.learned)
+        if made is not None:
+            self.recording.products.append(made)
         return result
+
+
+def _scores_of(q: Tensor, k: Tensor, args: Sequence[Any], options: Mapping[str, Any]) -> Tensor | None:
+    """What torch's fused function puts into its softmax; None where it does more than that."""
+    named = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False)) | dict(
+        options
+    )
+    if q.ndim != 4 or q.shape[1] != k.shape[1]:
+        return None
+    scale, mask = named.get("scale"), named.get("attn_mask")
+    scores: Tensor = q.detach() @ k.detach().transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if named.get("is_causal"):
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is None:
+        return scores
+    added: Tensor = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else mask
+    return scores + added.detach()
+
+
+MULTIPLYING = ("linear", "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "addmm", "mm")
+
+
+def product_of(
+    name: str, args: Sequence[Any], options: Mapping[str, Any], result: Any, learned: frozenset[int]
+) -> Product | None:
+    """Return what a function of torch was given and made, if it multiplied something with a learned matrix.
+
+    Args:
+        name: Of the function.
+        args: What it was called with.
+        options: And by name.
+        result: What it returned.
+        learned: Where learned parameters are in memory.
+    """
+    if name not in MULTIPLYING or not isinstance(result, Tensor):
+        return None
+    operands = tensors_in(list(args)) or tensors_in(dict(options))
+    matrices = [each for each in operands if each.data_ptr() in learned or _is_view(each, learned)]
+    others = [each for each in operands if not any(each is one for one in matrices)]
+    return Product(others[0].detach(), result.detach()) if matrices and others else None
+
+
+def learned_in(modules: Sequence[nn.Module]) -> frozenset[int]:
+    """Return where the parameters of some modules are in memory."""
+    return frozenset(parameter.data_ptr() for module in modules for parameter in module.parameters())
 
 
 def _is_view(tensor: Tensor, learned: frozenset[int]) -> bool:
@@ -107,7 +152,7 @@ def recorded(run: Callable[[], Any], modules: Sequence[nn.Module]) -> Recording:
         modules: Whose parameters count as learned.
     """
     recording = Recording()
-    learned = frozenset(parameter.data_ptr() for module in modules for parameter in module.parameters())
+    learned = learned_in(modules)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one function that nobody can look into
     try:

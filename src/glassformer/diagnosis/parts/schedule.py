@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from glassformer.diagnosis.parts.calling import Says
-from glassformer.diagnosis.parts.making import ROLES, SIZES, Thing, parameters_of
+from glassformer.diagnosis.parts.making import ROLES, SIZES, Thing, parameters_of, required_of
 from glassformer.diagnosis.parts.other_wording import WORDS
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
@@ -73,20 +73,53 @@ class ScheduleSubject:
 
 def used_rates(scheduler: Callable[[torch.optim.Optimizer], Any], most: int) -> list[float]:
     """Return the rate that each update is made with when a scheduler of torch is stepped behind every update."""
-    weight = nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([weight], lr=1.0)
-    schedule = scheduler(optimizer)
-    found = []
+    optimizer = _Watched()
+    advance = _advance(scheduler(optimizer))
+    advance()
+    steps_itself = bool(optimizer.used)  # an optimizer in an optimizer: its step makes the update
+    optimizer = _Watched()
+    advance = _advance(scheduler(optimizer))
     for _ in range(min(most, 4000)):
-        found.append(float(optimizer.param_groups[0]["lr"]))
-        optimizer.step()
-        schedule.step()
-    return found
+        if not steps_itself:
+            optimizer.step()
+        advance()
+    return optimizer.used
+
+
+class _Watched(torch.optim.SGD):
+    """Keeps the rate of each update."""
+
+    def __init__(self) -> None:
+        super().__init__([nn.Parameter(torch.zeros(1))], lr=1.0)
+        self.used: list[float] = []
+
+    def step(self, closure: Any = None) -> Any:
+        """Make an update, which changes nothing."""
+        self.used.append(float(self.param_groups[0]["lr"]))
+        return super().step(closure)
+
+
+def _advance(schedule: Any) -> Callable[[], Any]:
+    name = "step_and_update_lr" if "step_and_update_lr" in dir(schedule) else "step"
+    advance: Callable[[], Any] = getattr(schedule, name)
+    return advance
+
+
+def rate_method(value: Any) -> Callable[..., Any] | None:
+    """Return the method that tells the rate of a step, of an object that cannot be called itself."""
+    if value is None or callable(value):
+        return None
+    for name in ("get_lr", "get_rate", "lr_at", "rate", "lr", "learning_rate"):
+        method: Any = getattr(value, name) if name in dir(value) else None
+        if callable(method) and len(required_of(method)) == 1:
+            found: Callable[..., Any] = method
+            return found
+    return None
 
 
 def open_schedule(thing: Thing) -> ScheduleSubject:
     """Return how a schedule is asked, found by trying."""
-    value = thing.instance if callable(thing.instance) else thing.value
+    value = rate_method(thing.instance) or (thing.instance if callable(thing.instance) else thing.value)
     names = list(parameters_of(value))
     sizes, options = _options(value)
     if any("optim" in name.lower() or name == "opt" for name in names):
@@ -135,7 +168,12 @@ def _options(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {}
     for name, each in parameters_of(value).items():
         role = "d_model" if name in ("d_model", "model_size", "dim") else ROLES.get(name.lower())
-        if role in ("d_model", "warmup", "max_steps", "peak") and name.lower() not in ("t", "n", "step", "steps"):
+        if role in ("d_model", "warmup", "max_steps", "peak", "factor") and name.lower() not in (
+            "t",
+            "n",
+            "step",
+            "steps",
+        ):
             default = None if each.default is inspect.Parameter.empty else each.default
             given = SIZES[role][0] if role != "warmup" or default is None else default
             given = default if default is not None and role in ("peak", "max_steps") else given
@@ -208,6 +246,8 @@ def _falls(subject: ScheduleSubject) -> Finding:
     if bad is not None:
         return SAYS.bad("schedule_negative", step=bad, rate=f"{rates[bad - 1]:.3g}")
     peak = _peak(rates)
+    if peak == len(rates):
+        return SAYS.bad("schedule_only_rises", most=peak)
     after = rates[peak - 1 :]
     rise = next((step for step, (a, b) in enumerate(pairwise(after), peak) if b > a * (1 + 1e-9)), None)
     if rise is not None:
@@ -215,7 +255,15 @@ def _falls(subject: ScheduleSubject) -> Finding:
     jump = max((abs(a - b) for a, b in pairwise(after)), default=0.0)
     if jump > 0.2 * after[0] and peak > 10:
         return SAYS.bad("schedule_jumps", jump=f"{jump / after[0]:.0%}")
+    first, second = after[0] - after[1], after[1] - after[min(2, len(after) - 1)]
+    if peak > 10 and first > 5e-3 * after[0] and first > 5 * second > 0:
+        return SAYS.bad("schedule_jumps", jump=f"{first / after[0]:.1%}")
     shape = _shape(after, peak)
+    claim = next((role for role in ("max_steps", "d_model") if role in (subject.sizes or {})), None)
+    if shape == "constant" and claim is not None and subject.expect != "constant":
+        return SAYS.bad("schedule_never_falls", top=f"{after[0]:.3g}", claim=claim)
+    if shape == "no_pi":
+        return SAYS.bad("schedule_no_pi")
     if subject.expect not in (None, "paper", shape):
         return SAYS.bad("schedule_other_shape", shape=shape, expected=subject.expect)
     if shape == "other":
@@ -234,6 +282,12 @@ def _shape(after: Sequence[float], peak: int) -> str:
         return "inverse_sqrt"
     end = next((i for i in range(1, n) if abs(after[i] - after[-1]) <= 1e-9 * top), n - 1)
     low = after[-1]
+    for begin in (0, 1):  # the top may be there twice
+        n = max(end - begin, 1)
+        share = (top - after[end]) / (1 - math.cos(1))
+        turned = [top - share * (1 - math.cos(max(0, i - begin) / n)) for i in range(end)]
+        if end > 20 and all(abs(a - b) < 1e-4 * top for a, b in zip(turned, after, strict=False)):
+            return "no_pi"
     for shape in ("cosine", "linear"):
         for last in (end, end + 1):
             left = [(1 + math.cos(math.pi * i / last)) / 2 if shape == "cosine" else 1 - i / last for i in range(end)]

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from glassformer.diagnosis.parts.calling import (
     MEANINGS,
     MaskForm,
-    Meaning,
     influence,
+    meanings_against,
     modules_of,
     tensors_in,
 )
@@ -24,6 +24,8 @@ from glassformer.diagnosis.parts.recording import Product
 B, T, S = 3, 5, 7
 MOVED = 1e-6
 """Smallest change of an output that is more than rounding."""
+REPEATS = 12
+"""How often a call is made again: what is left out now and then, one row in ten say, shows."""
 COUNTS = 1e-4
 """Smallest difference of a padded row from the same row alone that is more than rounding."""
 
@@ -101,8 +103,11 @@ class SequenceSubject:
             memory: *Shape:* (B, S, D).
             masks: Arguments, ready made.
         """
-        x_, m_ = self._turned(x), None if memory is None else self._turned(memory)
-        given = {"x": x_, "m": x_ if m_ is None else m_}
+        given = {"x": x, "m": x if memory is None else memory}
+        return self.call(*(given[each] for each in self.inputs.split()), **masks)
+
+    def call(self, *given: Tensor, **masks: Tensor) -> Any:
+        """Return what the module returns for its first arguments, each (B, T, D), and masks ready made."""
         options: dict[str, Any] = dict(masks)
         known = parameters_of(self.thing.instance)
         if "average_attn_weights" in known:
@@ -112,7 +117,7 @@ class SequenceSubject:
         for name in required_of(self.thing.instance)[len(self.inputs.split()) :]:
             if name not in options:
                 options[name] = None  # a mask that it insists on
-        return self.thing.instance(*(given[each] for each in self.inputs.split()), **options)
+        return self.thing.instance(*map(self._turned, given), **options)
 
     def __call__(
         self,
@@ -203,7 +208,7 @@ def open_sequence(
             first = first or error
             continue
         if output.ndim == 3:
-            return _completed(subject, crosses)
+            return completed(subject, crosses)
     return SequenceSubject(thing, inputs[0], _widths(thing)[0], memory_length=length, error=first)
 
 
@@ -216,7 +221,19 @@ def _widths(thing: Thing) -> list[int]:
     return sorted(set(sizes), key=lambda size: (-sizes.count(size), size))[:6] or [D_MODEL]
 
 
-def _completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
+def memory_of(subject: SequenceSubject) -> Tensor | None:
+    """Return a random second sequence, where one goes in. *Shape:* (B, S, D)."""
+    return subject.drawn(subject.memory_length) if subject.memory_length else None
+
+
+def memory_mask_names(subject: SequenceSubject) -> list[str]:
+    """Return the arguments that are masks of the second sequence."""
+    names = [name for name in parameters_of(subject.thing.instance) if _is_mask(name)]
+    return [name for name in names if any(word in name for word in ("memory", "src", "enc", "cross", "context"))]
+
+
+def completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
+    """Return a subject with all that is found out by trying once a call works: order, causality, masks."""
     torch.manual_seed(0)
     subject = replace(subject, time_first=subject.time_first or _is_time_first(subject, crosses))
     memory = None if subject.memory_length is None else subject.drawn(subject.memory_length)
@@ -224,7 +241,7 @@ def _completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
     causal = not bool(influence(lambda x: subject(x, memory), subject.drawn()).triu(1).any())
     subject = replace(subject, built_in_causal=causal and T > 1 and not _is_local(subject, memory))
     names = [name for name in parameters_of(subject.thing.instance) if _is_mask(name)]
-    of_memory = [name for name in names if any(word in name for word in ("memory", "src", "enc", "cross", "context"))]
+    of_memory = memory_mask_names(subject)
     own = [name for name in names if not crosses or name not in of_memory]
     keys = [name for name in own if "pad" in name or "key" in name] or own
     pairs = [name for name in own if name not in keys or len(own) == 1] or own
@@ -271,28 +288,38 @@ def _best(subject: SequenceSubject, names: Sequence[str], shapes: Sequence[str],
             badness = trial(way.name, way.form)
         except Exception:
             continue
+        if badness == 0 and way.form.meaning == "additive":
+            return _read_backwards(way, trial) or way
         if badness == 0:
             return way
         found.append((badness, len(found), way))
     return min(found)[2] if found else None
 
 
+def _read_backwards(way: MaskWay, trial: Trial) -> MaskWay | None:
+    """The way of saying it with True and False, where the name tells what these mean, and they are taken for the
+    contrary; numbers to add may be right all the same."""
+    if not meanings_against(way.name, ()):
+        return None
+    told, contrary = (replace(way, form=replace(way.form, meaning=each)) for each in ("hide", "keep"))
+    if told.form.meaning in meanings_against(way.name, ()):
+        told, contrary = contrary, told
+    try:
+        return told if trial(contrary.name, contrary.form) == 0 < trial(told.name, told.form) else None
+    except Exception:
+        return None
+
+
 def _ways(subject: SequenceSubject, names: Sequence[str], shapes: Sequence[str]) -> Iterator[MaskWay]:
+    known = parameters_of(subject.thing.instance)
+    against = {name: meanings_against(name, known) for name in names}
     heads = subject.n_heads or next((n for n in (4, 2, 8, 1) if subject.d_model % n == 0), N_HEADS)
     for shape in shapes:
         for meaning in MEANINGS:
             for name in names:
-                if meaning in _against(name):
+                if meaning in against[name]:
                     continue
                 yield MaskWay(name, MaskForm(meaning, shape, heads))
-
-
-def _against(name: str) -> tuple[Meaning, ...]:
-    """What the numbers of a mask cannot say, going by its name: `keep` is no word for what is hidden."""
-    low = name.lower()
-    if any(word in low for word in ("keep", "valid", "visible", "allow")):
-        return ("hide", "additive", "hide_number")
-    return ("keep", "keep_number") if "key_padding" in low else ()
 
 
 def _pair_trial(subject: SequenceSubject, memory: Tensor | None) -> Trial:

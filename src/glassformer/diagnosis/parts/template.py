@@ -7,6 +7,7 @@ from pathlib import Path
 
 from glassformer.core.errors import ConfigError
 from glassformer.core.files import write_text
+from glassformer.core.user_code import load_user_code
 from glassformer.diagnosis.parts.recognise import kind_named
 
 MODULE = '''class Part(nn.Module):
@@ -59,6 +60,7 @@ def write_part_template(path: Path, source: str, kind: str) -> str:
     kind_named(kind)
     if path.exists():
         raise ConfigError(f"{path} is there already; choose another file for the template")
+    load_user_code(source)  # it must be there
     form, arguments, returns = FORMS[kind]
     file, _, name = source.rpartition(":")
     head = f'"""How {name} of {file} is called; fill in what stands for ... and keep the arguments."""\n\n'
