@@ -61,7 +61,7 @@ def _same(config: TransformerConfig, backend: str, limit: float, *layouts: Place
 
 @pytest.mark.parametrize("config", SIZES)
 def test_o37_compiled_equals_eager(config):
-    _same(config, "eager", 1e-6, Places.full(5), PADDED)
+    _same(config, "eager", 2e-6, Places.full(5), PADDED)  # a graph writes the GELU of T5 v1.1 with an exponential
 
 
 @pytest.mark.slow

@@ -34,7 +34,11 @@ def _draw(x: Tensor, threshold: int) -> Tensor:
 
 
 _drawn = torch.library.custom_op(
-    "glassformer::keep_some", _draw, mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,)
+    "glassformer::keep_some",
+    _draw,
+    mutates_args=(),
+    schema="(Tensor x, int threshold) -> Tensor",
+    tags=(torch.Tag.nondeterministic_seeded,),
 )
 """The same as an operator, so that a compiled graph draws the numbers that the same model draws without."""
 

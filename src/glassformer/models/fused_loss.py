@@ -48,7 +48,12 @@ def fused_head_loss(
     return total
 
 
-@torch.library.custom_op("glassformer::head_loss", mutates_args=())
+@torch.library.custom_op(
+    "glassformer::head_loss",
+    mutates_args=(),
+    schema="(Tensor x, Tensor weight, Tensor? bias, Tensor labels, float eps, bool wanted)"
+    " -> (Tensor, Tensor, Tensor, Tensor)",
+)
 def _head_loss(
     x: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, eps: float, wanted: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
