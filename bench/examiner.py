@@ -1,6 +1,6 @@
 """How many planted bugs the examiner finds and names, and how often it accuses healthy code.
 
-    python bench/examiner.py --set first|second|third|fourth [--healthy] [--of model|part] [--seeds N] [--classes] [--json]
+    python bench/examiner.py --set first|second|third|fourth [--healthy] [--of model|part] [--seeds N] [--classes]
 
 The bugs and their healthy twins are those of tests/diagnosis/planted. Every one is built under a seed and examined as
 `glassformer check FILE.py:NAME` examines it, with its kind (`--as`) and without; with --classes a class is handed over
