@@ -301,6 +301,8 @@ def _learns(subject: SequenceSubject) -> Finding:
 
 def _attention(subject: SequenceSubject) -> Finding:
     """The first attention inside: what comes of the first projections, before the feed-forward network."""
+    if _lost(subject):
+        return Finding("not_applicable", SAYS.idle("lost_first"))
     x, memory = 2 * subject.drawn(), memory_of(subject)
     record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
     width = _inner_width(subject)
