@@ -153,16 +153,17 @@ def _guesses(number: int, heads: Sequence[int], *, masked: bool) -> Iterator[Hea
     for order in (*orders, *shared):
         for n_heads in heads:
             yield Heads(n_heads, order)
+    wrong = [each for each in suspicions(masked=masked, most=1) if each.values == "v"]  # other values: other orders
     for order in (*orders, *shared):
         for n_heads in heads:
-            yield from (replace(Heads(n_heads, order), attending=each) for each in suspicions(masked=masked, most=1))
+            yield from (replace(Heads(n_heads, order), attending=each) for each in wrong)
             for split in ("right", "view", "strided"):
                 for merge in ("right", "view", "strided"):
                     yield Heads(n_heads, order, split, merge)
     for order in orders if len(heads) == 1 else ():
         for n_heads in heads:
             for split, merge in (("view", "view"), ("view", "right"), ("right", "view"), ("right", "strided")):
-                for each in suspicions(masked=masked, most=1):
+                for each in wrong:
                     yield Heads(n_heads, order, split, merge, each)  # type: ignore[arg-type]
 
 

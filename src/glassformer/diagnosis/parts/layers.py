@@ -16,8 +16,8 @@ from glassformer.diagnosis.parts.layers_wording import WORDS
 from glassformer.diagnosis.parts.making import Thing, positional_of
 from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.parts.sequence import (
+    AGAIN,
     MOVED,
-    REPEATS,
     B,
     SequenceSubject,
     T,
@@ -72,7 +72,7 @@ def _repeats(subject: SequenceSubject) -> Finding:
     if overwrites(subject, x, memory):
         return SAYS.bad("input_changed")
     before = subject(x, memory)
-    change = max(difference(before, subject(x, memory)) for _ in range(REPEATS))
+    change = max(difference(before, subject(x, memory)) for _ in range(AGAIN))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 
@@ -301,6 +301,8 @@ def _learns(subject: SequenceSubject) -> Finding:
 
 def _attention(subject: SequenceSubject) -> Finding:
     """The first attention inside: what comes of the first projections, before the feed-forward network."""
+    if _lost(subject):
+        return Finding("not_applicable", SAYS.idle("lost_first"))
     x, memory = 2 * subject.drawn(), memory_of(subject)
     record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
     width = _inner_width(subject)

@@ -97,6 +97,10 @@ WORDS = Catalogue(
             "en": "x = x + f(norm(x)), or x = norm(x + f(x)): one of the two, each norm once",
             "zh": "x = x + f(norm(x)) 或 x = norm(x + f(x))：二者取一，每个归一化只用一次",
         },
+        "lost_first": {
+            "en": "nothing reads what a sublayer found: that comes first",
+            "zh": "有子层的结果没有人读取：应先解决这个问题",
+        },
         "unlisted_first": {
             "en": "it computes with numbers that are not its parameters: that comes first",
             "zh": "它用了不属于自己参数的数：应先解决这个问题",

@@ -15,10 +15,10 @@ from glassformer.diagnosis.parts.heads import Heads, explained_products, placed
 from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
 from glassformer.diagnosis.parts.sequence import (
+    AGAIN,
     COUNTS,
     MEMORY_NAMES,
     MOVED,
-    REPEATS,
     B,
     S,
     SequenceSubject,
@@ -108,7 +108,7 @@ def _repeats(subject: SequenceSubject) -> Finding:
     if overwrites(subject, x):
         return SAYS.bad("input_changed")
     before = subject(x)
-    change = max(difference(before, subject(x)) for _ in range(REPEATS))
+    change = max(difference(before, subject(x)) for _ in range(AGAIN))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 

@@ -24,7 +24,7 @@ from glassformer.diagnosis.parts.recording import Product
 B, T, S = 3, 5, 7
 MOVED = 1e-6
 """Smallest change of an output that is more than rounding."""
-REPEATS = 12
+AGAIN = 12
 """How often a call is made again: what is left out now and then, one row in ten say, shows."""
 COUNTS = 1e-4
 """Smallest difference of a padded row from the same row alone that is more than rounding."""
