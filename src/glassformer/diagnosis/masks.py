@@ -88,5 +88,5 @@ def open_forms() -> Iterator[MaskForm]:
     yield MaskForm("open", False)
 
 
-LENGTHS = MaskForm("lengths", False, torch.long)
+COUNTS = MaskForm("lengths", False, torch.long)
 """The number of tokens of each text, which stand at its beginning."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from glassformer.core.errors import ConfigError, UnsupportedError
-from glassformer.diagnosis.masks import MaskForm, open_forms, padding_forms
+from glassformer.diagnosis.masks import COUNTS, MaskForm, open_forms, padding_forms
 from glassformer.diagnosis.signature import Argument, arguments_of, outputs_in
 from glassformer.diagnosis.subject import GAP, LENGTHS, Caller, Given, Kind, ModelSubject, quietly
 
@@ -244,7 +244,7 @@ def _bases(plan: Plan, needed: Sequence[Argument]) -> Iterator[Plan]:
             for each in needed:
                 bare = square and not made.of_source(each.name)
                 shape = MaskForm("square", form.hides, form.dtype, True) if bare else form
-                made = made.with_masks([each.name], shape)
+                made = made.with_masks([each.name], COUNTS if each.counts else shape)
             yield made
 
 

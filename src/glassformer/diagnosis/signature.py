@@ -46,14 +46,13 @@ def arguments_of(model: nn.Module) -> list[Argument]:
 
 def _argument(name: str, required: bool) -> Argument:
     low = name.lower()
+    counts = bool(re.search(r"(^|_)(lens?|lengths?)$", low)) and not re.search(r"max|cache|past", low)
     role: Role = "content"
     if low == "use_cache":
         role = "use_cache"
     elif re.search(r"cache|past|^kvs?$|^state$", low) and "position" not in low:
         role = "cache"
-    elif (re.search(r"(^|_)(lens?|lengths?)$", low) and not re.search(r"max|cache|past", low)) or (
-        re.search(r"mask|keep|valid|pad(?!ding_idx)", low) and not re.search(r"head|logits", low)
-    ):
+    elif counts or (re.search(r"mask|keep|valid|pad(?!ding_idx)", low) and not re.search(r"head|logits", low)):
         role = "mask"
     elif re.search(r"^labels?$|^lm_labels$", low) or (low in ("targets", "y") and not required):
         role = "labels"
@@ -66,7 +65,6 @@ def _argument(name: str, required: bool) -> Argument:
     ):
         role = "other"
     pads = True if "pad" in low else False if re.search(r"keep|valid|attention_mask", low) else None
-    counts = role == "mask" and bool(re.search(r"(^|_)(lens?|lengths?)$", low))
     return Argument(name, role, _side(low), pads, required, counts)
 
 
