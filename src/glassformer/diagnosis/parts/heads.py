@@ -299,7 +299,7 @@ def scaled(
         visible: What could be seen, where a mask was given. *Shape:* (B, T, S).
     """
     n_heads = scores.shape[1]
-    if d_model % n_heads:
+    if d_model % n_heads or (visible is not None and visible.shape[1:] != scores.shape[2:]):
         return None
     for seen in (projections_of(products, d_model), projections_of(products, d_model, n_heads=n_heads)):
         if seen is None:

@@ -228,7 +228,7 @@ def _rises(subject: ScheduleSubject) -> Finding:
     top = rates[peak - 1]
     off = max(abs(rate - top * step / peak) for step, rate in enumerate(rates[:peak], 1)) / top
     steps = [b - a for a, b in pairwise(rates[:peak])]
-    # Smooth rises, a warm-up times a cosine say, are somebody's wish; what stands still or leaps on the way is nobody's.
+    # A smooth rise, a warm-up times a cosine say, may be meant; one that stands still or leaps on its way is not.
     most = max(steps)
     leaps = any(abs(b - a) > 0.5 * most for a, b in pairwise(steps[2:]))
     even = most - min(steps) <= 1e-4 * top or (min(steps) > 1e-6 * most and not leaps)
