@@ -38,7 +38,7 @@ FAULTS = {
     "PaddingSeen": "padding_seen",
     "NormedAtBothEnds": "norm_twice",
     "GateFromNeighbour": "feed_forward_mixes",
-    "PaddingsExchanged": "memory_padding_length",
+    "PaddingsExchanged": "cross_own_mask",
     "PaddingEndsTriangle": "future_with_padding",
     "CrossPaddingOnly": "meanings_differ",
     "CrossFromTheStart": "residual_lost",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -45,7 +45,7 @@ class Heads:
     d_head: int = 1
 
     @property
-    def measured(self) -> dict[str, object]:
+    def measured(self) -> dict[str, Any]:
         """What is said of the factor."""
         factor = 0.0 if self.factor is None else self.factor
         return {"factor": f"{factor:.4g}", "wanted": f"{self.d_head**-0.5:.4g}", "d_head": self.d_head}
