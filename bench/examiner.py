@@ -133,6 +133,7 @@ MEANS: dict[str, tuple[str, ...]] = {
     "layer_padding": ("padding",),
     "layer_learns": ("gradient",),
     "layer_cross": ("cross_attention",),
+    "layer_shared": ("tied",),
     "layer_causal": ("causality",),
     "layer_memory_padding": ("padding", "cross_attention"),
     "meanings_differ": ("padding", "mask"),
