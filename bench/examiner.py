@@ -1,6 +1,6 @@
 """How many planted bugs the examiner finds and names, and how often it accuses healthy code.
 
-    python bench/examiner.py --set first|second|third [--healthy] [--of model|part] [--seeds N] [--classes] [--json]
+    python bench/examiner.py --set first|second|third|fourth [--healthy] [--of model|part] [--seeds N] [--classes]
 
 The bugs and their healthy twins are those of tests/diagnosis/planted. Every one is built under a seed and examined as
 `glassformer check FILE.py:NAME` examines it, with its kind (`--as`) and without; with --classes a class is handed over
@@ -24,6 +24,8 @@ import torch
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from diagnosis.planted.catalogue import (
+    FOURTH,
+    FOURTH_HEALTHY,
     FRESH,
     FRESH_HEALTHY,
     HEALTHY,
@@ -42,6 +44,7 @@ SETS: dict[str, tuple[Sequence[Planted], Sequence[Healthy]]] = {
     "first": (PLANTED, HEALTHY),
     "second": (FRESH, FRESH_HEALTHY),
     "third": (THIRD, THIRD_HEALTHY),
+    "fourth": (FOURTH, FOURTH_HEALTHY),
 }
 """Collections by several people in several styles: the bugs, and the healthy code that they were made from."""
 
@@ -130,6 +133,7 @@ MEANS: dict[str, tuple[str, ...]] = {
     "layer_padding": ("padding",),
     "layer_learns": ("gradient",),
     "layer_cross": ("cross_attention",),
+    "layer_shared": ("tied",),
     "layer_causal": ("causality",),
     "layer_memory_padding": ("padding", "cross_attention"),
     "meanings_differ": ("padding", "mask"),

@@ -22,5 +22,5 @@ def test_no_message_is_unused() -> None:
     said = set(re.findall(r'"([\w.]+)"', code))
     begun = set(re.findall(r'f"([\w.]+[._])\{', code)) | {f"{each.name}_" for each in fields(Attending)}
     keys = {key for words in (MODEL, LAYERS, OTHERS, MESSAGES) for key in words}
-    bare = {re.sub(r"\.(name|why|look|keep|hide|additive|keep_number|hide_number)$", "", key) for key in keys}
+    bare = {re.sub(r"\.(name|why|look|keep|hide|additive|keep_number|hide_number|length)$", "", key) for key in keys}
     assert {key for key in bare - said if not key.startswith(tuple(begun))} == set()

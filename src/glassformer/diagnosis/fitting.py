@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glassformer.diagnosis.influence import hidden_future, hides_padding
-from glassformer.diagnosis.masks import MaskForm, causal_forms, open_forms, padding_forms
+from glassformer.diagnosis.masks import COUNTS, MaskForm, causal_forms, open_forms, padding_forms
 from glassformer.diagnosis.plan import Plan, update
 from glassformer.diagnosis.signature import Argument
 from glassformer.diagnosis.subject import Kind, ModelSubject
@@ -35,9 +35,10 @@ def with_masks(subject: ModelSubject, plan: Plan, wanted: Kind | None) -> Plan:
         if not chosen:
             continue
         hides = _Hides(of_source)
-        forms = list(padding_forms(chosen[0].pads, causal=writes))
+        counts = chosen[0].counts
+        forms = [COUNTS] if counts else list(padding_forms(chosen[0].pads, causal=writes))
         plan = _first_that(subject, plan, chosen, forms, (hides, hidden_future) if writes else (hides,))
-        if not said and not of_source and not hides(subject):
+        if not said and not counts and not of_source and not hides(subject):
             plan = _first_that(subject, plan, chosen, list(causal_forms()), (hidden_future,))
     update(subject, plan)
     return plan

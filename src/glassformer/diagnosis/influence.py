@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -60,7 +61,7 @@ def hides_padding(subject: ModelSubject, *, of_source: bool) -> bool:
     caller = subject.caller
     if caller.pad is not None:
         return _pad_id_hides(subject)
-    for left in (False, True):
+    for left in (False,) if caller.counts else (False, True):
         one, changed = padded(subject, of_source=of_source, left=left)
         a, b = subject.run(one), subject.run(changed)
         whole = of_source or caller.pooled
@@ -111,14 +112,24 @@ def marks_padding(subject: ModelSubject, token: int, *, of_source: bool) -> bool
     given = replace(one, source=text) if of_source else replace(one, inputs=text)
     for call in record(subject.model, lambda: subject.run(given)):
         for mask in call.inputs:
-            if mask.shape[0] != ROWS or mask.numel() != text.numel() or mask.shape[-1] != text.shape[1]:
+            if mask.ndim < 2 or mask.shape[0] != ROWS or text.shape[1] not in mask.shape[-2:]:
                 continue
             low, high = mask.min(), mask.max()
-            marked = (mask != mask.flatten()[0]).reshape(text.shape)
+            last = mask.shape[-2:] if mask.ndim > 2 else mask.shape[-1:]
+            marked = (mask != mask.flatten()[0]).reshape(ROWS, -1, *last)
             two = bool(((mask == low) | (mask == high)).all()) and bool(low != high)
-            if two and torch.equal(marked, place):
+            if two and any(torch.equal(marked, each.expand_as(marked)) for each in _laid_out(place, marked)):
                 return True
     return False
+
+
+def _laid_out(place: Tensor, mask: Tensor) -> Iterator[Tensor]:
+    """A mark of slots as keys of a mask, and as its queries, where their number fits. *Shape:* (B, 1, ...)."""
+    length = place.shape[1]
+    if mask.shape[-1] == length:
+        yield place[:, None, None] if mask.ndim == 4 else place[:, None]
+    if mask.ndim == 4 and mask.shape[-2] == length:
+        yield place[:, None, :, None]
 
 
 def influence(subject: ModelSubject) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Shape = Literal["row", "key", "head_key", "square", "head_square", "causal", "open"]
+Shape = Literal["row", "key", "head_key", "square", "head_square", "causal", "open", "lengths"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class MaskForm:
 
     Attributes:
         shape: "row" (B, T), "key" (B, 1, T), "head_key" (B, 1, 1, T), "square" (B, T, T), "head_square" (B, 1, T, T),
-            "causal" (T, T) without padding, "open" (T, T) that hides nothing.
+            "causal" (T, T) without padding, "open" (T, T) that hides nothing, "lengths" (B), the number of tokens.
         hides: True if True hides, False if True shows.
         dtype: Of the mask; a number that hides is -inf and is added.
         causal: Whether later positions are hidden, in a square one.
@@ -31,6 +31,8 @@ class MaskForm:
 
     def build(self, keep: Tensor) -> Tensor:
         """Return the mask for texts whose tokens are marked True. *Shape:* (B, T)."""
+        if self.shape == "lengths":
+            return keep.sum(1)
         length = keep.shape[1]
         row = keep[:, None, None, :]
         square = torch.ones(length, length, dtype=torch.bool, device=keep.device)
@@ -84,3 +86,7 @@ def open_forms() -> Iterator[MaskForm]:
     yield MaskForm("open", True)
     yield MaskForm("open", True, torch.float32)
     yield MaskForm("open", False)
+
+
+COUNTS = MaskForm("lengths", False, torch.long)
+"""The number of tokens of each text, which stand at its beginning."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from glassformer.core.errors import ConfigError, UnsupportedError
-from glassformer.diagnosis.masks import MaskForm, open_forms, padding_forms
+from glassformer.diagnosis.masks import COUNTS, MaskForm, open_forms, padding_forms
 from glassformer.diagnosis.signature import Argument, arguments_of, outputs_in
 from glassformer.diagnosis.subject import GAP, LENGTHS, Caller, Given, Kind, ModelSubject, quietly
 
@@ -134,6 +134,7 @@ class Plan:
             everything=self.everything,
             takes_keep=False in takes,
             takes_source_keep=True in takes,
+            counts=any(form.shape == "lengths" for form in self.masks.values()),
             pooled=self.pooled,
         )
 
@@ -243,7 +244,7 @@ def _bases(plan: Plan, needed: Sequence[Argument]) -> Iterator[Plan]:
             for each in needed:
                 bare = square and not made.of_source(each.name)
                 shape = MaskForm("square", form.hides, form.dtype, True) if bare else form
-                made = made.with_masks([each.name], shape)
+                made = made.with_masks([each.name], COUNTS if each.counts else shape)
             yield made
 
 
@@ -290,7 +291,7 @@ def usable_length(model: nn.Module, caller: Caller) -> tuple[int, int]:
                     return length, gap
                 what = f"the output has shape {tuple(out.shape)} for {ROWS} rows of {length} tokens"
                 cut = out.ndim == 3 and out.shape[0] == ROWS and abs(out.shape[1] - length) <= 2
-                if cut or (out.ndim == 2 and out.shape[0] == length):
+                if cut or (out.ndim == 2 and out.shape[0] in (length, length + 1)):
                     raise WrongLengthError(tuple(out.shape), length)
                 problem: Exception = ConfigError(
                     f"{what}; a whole model is examined by what it says of every token. Name the stack inside that "

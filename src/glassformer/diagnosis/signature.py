@@ -24,6 +24,7 @@ class Argument:
         side: Which text it belongs to, in an encoder-decoder.
         pads: Of a mask: True if its name says that True means padding, False if it says "a token", None if neither.
         required: Whether it has no default.
+        counts: Of a mask: whether it is the number of tokens of each text.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Argument:
     side: Side
     pads: bool | None
     required: bool
+    counts: bool = False
 
 
 def arguments_of(model: nn.Module) -> list[Argument]:
@@ -44,12 +46,13 @@ def arguments_of(model: nn.Module) -> list[Argument]:
 
 def _argument(name: str, required: bool) -> Argument:
     low = name.lower()
+    counts = bool(re.search(r"(^|_)(lens?|lengths?)$", low)) and not re.search(r"max|cache|past", low)
     role: Role = "content"
     if low == "use_cache":
         role = "use_cache"
     elif re.search(r"cache|past|^kvs?$|^state$", low) and "position" not in low:
         role = "cache"
-    elif re.search(r"mask|keep|valid|pad(?!ding_idx)", low) and not re.search(r"head|logits", low):
+    elif counts or (re.search(r"mask|keep|valid|pad(?!ding_idx)", low) and not re.search(r"head|logits", low)):
         role = "mask"
     elif re.search(r"^labels?$|^lm_labels$", low) or (low in ("targets", "y") and not required):
         role = "labels"
@@ -62,7 +65,7 @@ def _argument(name: str, required: bool) -> Argument:
     ):
         role = "other"
     pads = True if "pad" in low else False if re.search(r"keep|valid|attention_mask", low) else None
-    return Argument(name, role, _side(low), pads, required)
+    return Argument(name, role, _side(low), pads, required, counts)
 
 
 def _side(low: str) -> Side:

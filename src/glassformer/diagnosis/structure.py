@@ -97,7 +97,8 @@ def _widens(module: nn.Module) -> bool:
     """True for matrices D to F and F to D with F != D, at most two ways out, and no other matrix of width D."""
     shapes = Counter(tuple(p.shape[:2]) for p in module.parameters() if p.ndim >= 2)
     for (rows, columns), back in shapes.items():
-        out = shapes.get((columns, rows), 0) + shapes.get((2 * columns, rows), 0)
+        gated = shapes.get((2 * columns, rows), 0) if columns >= rows else 0
+        out = shapes.get((columns, rows), 0) + gated
         if rows == columns or not out or {back, out} - {1, 2}:
             continue
         width = rows if _norm_width(module, rows) else min(rows, columns)

@@ -56,6 +56,7 @@ class Caller:
         everything: Returns all that a call computes, for gradients.
         takes_keep: Whether it can be told where padding is.
         takes_source_keep: Whether it can be told where padding of the source is.
+        counts: Whether it is told by the number of tokens, which stand at the beginning of a text.
         loss: Returns the mean loss per label; None = it computes none.
         scored: Returns the loss and the scores that it was computed from, in one call; None = it returns no such pair.
         fed: Returns the logits where the text of the decoder is made of the labels; None = it is always given.
@@ -77,6 +78,7 @@ class Caller:
     everything: Callable[[nn.Module, Given], list[Tensor]]
     takes_keep: bool = False
     takes_source_keep: bool = False
+    counts: bool = False
     loss: Callable[[nn.Module, Given, Tensor], Tensor] | None = None
     scored: Callable[[nn.Module, Given, Tensor], tuple[Tensor, Tensor]] | None = None
     fed: Callable[[nn.Module, Given, Tensor], Tensor] | None = None

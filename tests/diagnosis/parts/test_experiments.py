@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from glassformer.core.errors import UnsupportedError
 from glassformer.diagnosis.parts.examine import examine_part
 
-from ..planted.catalogue import FRESH, FRESH_HEALTHY
+from ..planted.catalogue import FRESH, FRESH_HEALTHY, THIRD, THIRD_HEALTHY
 
 FAULTS = {
     "reference_mask_as_it_is": "mask_inverted",
@@ -38,12 +38,18 @@ FAULTS = {
     "PaddingSeen": "padding_seen",
     "NormedAtBothEnds": "norm_twice",
     "GateFromNeighbour": "feed_forward_mixes",
-    "PaddingsExchanged": "memory_padding_length",
+    "PaddingsExchanged": "cross_own_mask",
     "PaddingEndsTriangle": "future_with_padding",
     "CrossPaddingOnly": "meanings_differ",
     "CrossFromTheStart": "residual_lost",
+    "book_one_too_many": "mask_leaks",
+    "book_hides_the_valid": "mask_inverted",
+    "HalfTheScale": "scale_other",
+    "BatchNotFirstLayer": "rows_mixed",
+    "CrossHasTargetMask": "cross_own_mask",
+    "OneConnectionThrice": "weights_again",
 }
-RECORDS = {record.name: record for record in FRESH}
+RECORDS = {record.name: record for record in (*FRESH, *THIRD)}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -54,7 +60,7 @@ def test_bug_is_named_by_its_experiment(name: str) -> None:
     assert list(report.lines("zh"))
 
 
-PARTS = [record for record in FRESH_HEALTHY if record.kind.startswith("part.")]
+PARTS = [record for record in (*FRESH_HEALTHY, *THIRD_HEALTHY) if record.kind.startswith("part.")]
 
 
 @pytest.mark.parametrize("record", PARTS, ids=[record.name for record in PARTS])
@@ -63,6 +69,46 @@ def test_parts_in_other_styles_are_recognised_and_pass(record: Any) -> None:
     report = examine_part(record.factory(), record.name)
     assert report.ok, "\n".join(report.lines())
     assert report.kind.key == record.kind.replace("part.", "kind.")
+
+
+def test_triangle_in_a_layer_that_is_said_to_be_of_an_encoder_is_named() -> None:
+    layer = RECORDS["TriangleKeptLayer"].factory
+    assert examine_part(layer(), "layer", kind="encoder_layer").failures[0].finding.fault == "mixes_past"
+    assert examine_part(layer(), "layer").ok  # nobody said so, and a decoder has such layers
+
+
+class _Lengths(nn.Module):
+    """Heads folded into the batch, and with them the lengths."""
+
+    def __init__(self, spread: Callable[[Tensor], Tensor], factor: float = 1.0) -> None:
+        super().__init__()
+        self.spread, self.factor = spread, factor
+        self.q, self.k, self.v, self.o = (nn.Linear(24, 24) for _ in range(4))
+
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None) -> Tensor:
+        given = (self.q(queries), self.k(keys), self.v(values))
+        q, k, v = (each.unflatten(-1, (4, 6)).transpose(1, 2).flatten(0, 1) for each in given)
+        scores = torch.bmm(q, k.transpose(1, 2)) * self.factor / 6**0.5
+        if valid_lens is not None:
+            hidden = torch.arange(k.shape[1]) >= self.spread(valid_lens)[:, None]
+            scores = scores.masked_fill(hidden[:, None], -1e6)
+        return self.o(torch.bmm(scores.softmax(-1), v).unflatten(0, (-1, 4)).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(
+    ("spread", "factor", "fault"),
+    [
+        (lambda lengths: lengths.repeat_interleave(4), 1.0, None),
+        (lambda lengths: lengths.repeat(4), 1.0, "mask_rows"),
+        (lambda lengths: lengths.repeat_interleave(4), 0.7, "scale_other"),
+    ],
+)
+def test_lengths_and_factors_of_folded_heads(
+    spread: Callable[[Tensor], Tensor], factor: float, fault: str | None
+) -> None:
+    torch.manual_seed(0)
+    failures = examine_part(_Lengths(spread, factor), "folded").failures
+    assert [each.finding.fault for each in failures][:1] == ([fault] if fault else [])
 
 
 def _upper(n: int) -> Tensor:

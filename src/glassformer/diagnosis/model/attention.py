@@ -42,16 +42,19 @@ def softmax_axis(subject: ModelSubject) -> Finding:
 
 
 def scale(subject: ModelSubject) -> Finding:
-    """Scores are divided by the square root of a head's width."""
+    """Scores are divided by the square root of a head's width; T5 makes its matrices so that they need not be."""
     calls = [call for call in _calls(subject) if call.factor is not None and call.width > 1]
     if not calls:
         return Finding("not_applicable", reason("scale.unknown"))
     stated = _stated_scales(subject.model)
     folded = [_folded(call) for call in _calls(subject, subject.original)]
     width = _model_width(subject)
+    biased = {part.embedding_dim for part in subject.model.modules() if isinstance(part, nn.Embedding)}
     for number, call in enumerate(calls):
         assert call.factor is not None
         heads = call.width**-0.5
+        if _near(call.factor, 1.0) and call.weights.ndim == 4 and call.weights.shape[1] in biased:
+            continue  # a table with a number for each head is the position bias of T5, which does not divide
         if any(_near(call.factor, each) for each in stated or (heads,)):
             continue
         if len(folded) == len(calls) and folded[number] and _near(call.factor, 1.0):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from glassformer.core.places import IGNORED
 from glassformer.diagnosis.flow import record
 from glassformer.diagnosis.model.findings import failed, passed, skipped
 from glassformer.diagnosis.model.modes import same_in_training
-from glassformer.diagnosis.subject import Given, ModelSubject
+from glassformer.diagnosis.subject import Given, ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding
 
 
@@ -72,6 +73,8 @@ def determinism(subject: ModelSubject) -> Finding:
         after = (trial.inputs, trial.source)
         if any(a is not None and b is not None and not torch.equal(a, b) for a, b in zip(before, after, strict=True)):
             return failed("determinism.changed", fault="determinism.changed")
+    if subject.caller.loss is not None and _overwrites_labels(subject, given):
+        return failed("determinism.labels", fault="determinism.changed")
     one, other = subject.run(given, seed=1), subject.run(given, seed=2)
     gap = subject.differs(one, other)
     if gap == 0.0 or (gap <= subject.tolerance and gap < 1e-6):
@@ -80,6 +83,21 @@ def determinism(subject: ModelSubject) -> Finding:
     second = record(subject.model, lambda: subject.run(given, seed=2))
     where = next((a.name for a, b in zip(first, second, strict=True) if _random(a.result, b.result)), "")
     return failed("determinism.differs", where=where, gap=gap)
+
+
+def _overwrites_labels(subject: ModelSubject, given: Given) -> bool:
+    assert subject.caller.loss is not None
+    labels = given.inputs.clone()
+    labels[1:, -1] = IGNORED
+    before = labels.clone()
+    try:
+        with quietly(subject.model), torch.no_grad():
+            subject.caller.loss(subject.model, given, labels)
+            if subject.caller.fed is not None:
+                subject.caller.fed(subject.model, given, labels)
+    except Exception:  # of the subject's own code: another property says so
+        return False
+    return not torch.equal(before, labels)
 
 
 def _random(one: Tensor | None, other: Tensor | None) -> bool:

@@ -738,5 +738,9 @@ FAULTS = {
             "softmax(scores / sqrt(d))，而不是 softmax(scores) / sqrt(d)",
         ),
     ),
+    "norm.silent": (
+        ("Every output begins at zero, and so do most gradients.", "所有输出从零开始，大部分梯度也是。"),
+        ("gains of zero belong to x * (1 + weight); else ones", "零增益只用于 x * (1 + weight)；否则应为一"),
+    ),
 }
 """Why, look; where a fault is known better than its property."""

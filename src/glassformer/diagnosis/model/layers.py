@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from glassformer.diagnosis.flow import Passed, record
 from glassformer.diagnosis.model.attention import mixed_before
 from glassformer.diagnosis.model.findings import failed, passed, reason, skipped
-from glassformer.diagnosis.model.norms import wrong_norm
+from glassformer.diagnosis.model.norms import silent_norm, wrong_norm
 from glassformer.diagnosis.parts.recording import recorded, straight
 from glassformer.diagnosis.stream import doubled, dropped, without_matrices
 from glassformer.diagnosis.structure import (
@@ -155,7 +155,7 @@ def _place(subject: ModelSubject, call: Passed, calls: Sequence[Passed]) -> str:
 
 def norm(subject: ModelSubject) -> Finding:
     """The norm stands where the model says that it does."""
-    wrong = wrong_norm(_calls(subject))
+    wrong = silent_norm(subject.original) or wrong_norm(_calls(subject))
     if wrong is not None:
         return wrong
     places = _measured(subject)

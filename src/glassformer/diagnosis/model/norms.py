@@ -32,6 +32,29 @@ def wrong_norm(calls: Sequence[Passed]) -> Finding | None:
     return _of_queries_alone(calls, norms)
 
 
+def silent_norm(model: nn.Module) -> Finding | None:
+    """Return that a norm begins with gains of zero, so that nothing passes it; None if none does.
+
+    Args:
+        model: As it was given.
+    """
+    for name, module in model.named_modules():
+        gains = [parameter for parameter in module.parameters(recurse=False) if parameter.ndim == 1]
+        if "norm" not in type(module).__name__.lower() or len(gains) != 1 or list(module.children()):
+            continue
+        if bool((gains[0] == 0).all()) and gains[0].numel() > 1:
+            generator = torch.Generator().manual_seed(0)
+            x = torch.randn(2, 3, gains[0].numel(), generator=generator).to(gains[0])
+            try:
+                with torch.no_grad():
+                    out = module(x)
+            except Exception:  # of the subject's own code, which wants something else
+                continue
+            if not bool(out.any()):
+                return failed("norm.silent", where=name, fault="norm.silent")
+    return None
+
+
 def _no_norm(call: Passed) -> Finding | None:
     """A norm returns the same for what is some times as large, and with gains of one, numbers of size one."""
     module, x = call.module, call.first

@@ -162,7 +162,10 @@ def _encoder_order(subject: ModelSubject) -> Finding:
         )
         turned = subject.run(replace(with_mask, inputs=given.inputs[:, order]))
         base = subject.run(with_mask)
-        if subject.differs(base if subject.caller.pooled else base[:, order], turned) <= subject.tolerance:
+        unmoved = subject.differs(base if subject.caller.pooled else base[:, order], turned) <= subject.tolerance
+        other = subject.run(with_other(with_mask, subject.draw(seed=1), slice(0, 1)))
+        rest = slice(None) if subject.caller.pooled else slice(1, None)
+        if unmoved and subject.differs(base[:, rest], other[:, rest]) > subject.tolerance:
             return failed("position.masked", fault="position.masked")
     return passed("position.seen", gap=gap)
 

@@ -74,7 +74,7 @@ def _own_padding(subject: ModelSubject) -> Finding:
 def _left_padding(subject: ModelSubject) -> Finding:
     """What causality does not hide anyway: padding in front of the tokens."""
     length = subject.length
-    if subject.caller.pad is not None:
+    if subject.caller.pad is not None or subject.caller.counts:
         return passed("padding.seen")
     one, changed = padded(subject, of_source=False, left=True)
     a, b = subject.run(one)[:, PADS:], subject.run(changed)[:, PADS:]

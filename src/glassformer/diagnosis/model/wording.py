@@ -60,6 +60,10 @@ SEEN = {
     "label_shift.softmaxed": ("it is the cross-entropy of softmax(logits)", "它是 softmax(logits) 的交叉熵"),
     "shapes.row": ("for one text alone the output has shape {shape}", "只有一段文本时输出的形状是 {shape}"),
     "shapes.softmaxed": ("the outputs are probabilities: every row sums to 1", "输出是概率：每行之和为 1"),
+    "determinism.labels": (
+        "the labels that were handed in are overwritten: a second call gets others",
+        "传入的标签被改写：第二次调用得到的是别的标签",
+    ),
     "determinism.seen": ("no difference between two runs", "两次运行没有差别"),
     "determinism.differs": ("two runs differ by {gap:.2g} of the outputs' size", "两次运行相差为输出大小的 {gap:.2g}"),
     "dropout.none": ("no dropout is configured", "没有配置 dropout"),
@@ -256,6 +260,7 @@ SEEN = {
         "with gains of one, vectors come out with sizes from {low:.2g} to {high:.2g}",
         "增益为一时，各向量的大小从 {low:.2g} 到 {high:.2g} 不等",
     ),
+    "norm.silent": ("its gains begin at zero: nothing passes", "增益从零开始：什么也通不过"),
     "norm.sum": (
         "with gains of one, what comes out has size {size:.2g}, not 1",
         "增益为一时，输出的大小是 {size:.2g} 而不是 1",

@@ -15,13 +15,14 @@ from glassformer.diagnosis.parts.calling import (
     MaskForm,
     Says,
     difference,
+    is_length,
     meanings_against,
     modules_of,
     same,
     tensors_in,
 )
 from glassformer.diagnosis.parts.hypotheses import RIGHT, explained, measured_scale, shared_out
-from glassformer.diagnosis.parts.making import D_HEAD, Thing, asked_in, parameters_of, positional_of
+from glassformer.diagnosis.parts.making import D_HEAD, Thing, asked_in, parameters_of, positional_of, required_of
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.verdict import Finding, Said
 
@@ -61,6 +62,8 @@ class AttentionSubject:
             assert form is not None, "asked only where there is a mask"
             assert self.mask_name is not None, "asked only where there is a mask"
             options[self.mask_name] = form.of(visible[:, 0])
+        for name in required_of(self.thing.instance)[3:]:
+            options.setdefault(name, None)  # a mask that it insists on
         with torch.no_grad():
             given = {"q": self._flat(q), "k": self._flat(k), "v": self._flat(v)}
             found = self.thing.instance(*(given[each] for each in asked_in(self.thing.instance) or "qkv"), **options)
@@ -108,6 +111,7 @@ def open_attention(thing: Thing) -> AttentionSubject:
     named = parameters_of(thing.instance)
     later = (*names[3:], *named)
     mask = next((name for name in later if "mask" in name.lower() or name in ("visible", "allow", "keep")), None)
+    mask = mask or next(filter(is_length, later), None)
     if not named and mask is None:  # a builtin of torch, whose names nobody can ask for
         mask = "attn_mask"
     subject = AttentionSubject(thing, 4, mask)
@@ -129,7 +133,9 @@ def _form(subject: AttentionSubject) -> MaskForm | None:
     """The form of a mask under which hidden keys have no say; else the first one that can be explained."""
     torch.manual_seed(0)
     q, k, v = subject.drawn(S, S)
-    visible = _some_visible(subject.rows, S, S)
+    if is_length(subject.mask_name or ""):
+        return MaskForm("length", "lengths")
+    visible = _some_visible(subject, S, S)
     told: list[tuple[int, MaskForm, bool]] = []
     against = meanings_against(subject.mask_name or "", parameters_of(subject.thing.instance))
     for shape in ("full", "rows", "square") if subject.dims == 4 else ("rows", "square"):
@@ -160,8 +166,11 @@ def _form(subject: AttentionSubject) -> MaskForm | None:
     return min(told, key=lambda each: each[0])[1] if told else None
 
 
-def _some_visible(rows: int, queries: int, keys: int) -> Tensor:
-    visible = torch.rand(rows, 1, queries, keys) > 0.4
+def _some_visible(subject: AttentionSubject, queries: int, keys: int) -> Tensor:
+    if subject.form is not None and subject.form.meaning == "length":
+        lengths = 2 + 2 * torch.arange(subject.rows)
+        return (torch.arange(keys) < lengths[:, None])[:, None, None].expand(-1, -1, queries, -1)
+    visible = torch.rand(subject.rows, 1, queries, keys) > 0.4
     visible[..., 0] = True
     visible[..., -1] = False
     return visible
@@ -262,7 +271,7 @@ def _lengths(subject: AttentionSubject) -> Finding:
 def _hides(subject: AttentionSubject) -> Finding:
     assert subject.form is not None, "it applies only with a mask"
     q, k, v = subject.drawn(S, S)
-    visible = _some_visible(subject.rows, S, S)
+    visible = _some_visible(subject, S, S)
     visible = visible[:1].expand_as(visible) if subject.form.shape == "square" else visible
     output = subject(q, k, v, visible)[0]
     found = explained(output, q, k, v, visible)
@@ -303,6 +312,8 @@ def _blind(subject: AttentionSubject) -> Finding:
     q, k, v = subject.drawn(S, S)
     visible = torch.ones(subject.rows, 1, S, S, dtype=torch.bool)
     visible[:, :, 2] = False
+    if subject.form is not None and subject.form.meaning == "length":
+        visible[0] = False
     output = subject(q, k, v, visible)[0]
     if not bool(torch.isfinite(output).all()):
         wanted = subject.expect == "safe"

@@ -10,6 +10,7 @@ MEANINGS = {
     "additive": {"en": "added, 0 or -inf", "zh": "相加，0 或 -inf"},
     "keep_number": {"en": "1 = may be seen", "zh": "1 表示可以看"},
     "hide_number": {"en": "1 = hidden", "zh": "1 表示遮住"},
+    "length": {"en": "how many may be seen", "zh": "可见的个数"},
 }
 """What the numbers of a mask say, as it was found out."""
 
@@ -550,6 +551,10 @@ WORDS = Catalogue(
         "heads_good": {
             "en": "{heads} heads; what reaches the last matrix is reproduced from q, k and v",
             "zh": "{heads} 个头；由 q、k、v 可重现进入最后一个矩阵的内容",
+        },
+        "rows_first": {
+            "en": "it mixes the rows of a batch: that comes first",
+            "zh": "它把同一批的样本混在一起：应先解决这个问题",
         },
         "heads_other": {
             "en": "what reaches the last matrix is no attention over the q, k and v that were made, and no known fault "

@@ -15,8 +15,9 @@ from glassformer.diagnosis.verdict import Finding, Said
 EXACT = 1e-5
 """Largest difference of two float32 results of numbers around 1 that are the same but for rounding."""
 
-Meaning = Literal["keep", "hide", "additive", "keep_number", "hide_number"]
-"""How a mask says what a query may see: True = may, True = may not, 0 or -inf to add, 1 and 0, 0 and 1."""
+Meaning = Literal["keep", "hide", "additive", "keep_number", "hide_number", "length"]
+"""How a mask says what a query may see: True = may, True = may not, 0 or -inf to add, 1 and 0, 0 and 1; or not a mask
+at all, but how many keys of each row may be seen, from the first."""
 
 MEANINGS: tuple[Meaning, ...] = ("keep", "hide", "additive", "keep_number", "hide_number")
 
@@ -38,6 +39,11 @@ def meanings_against(name: str, beside: Collection[str]) -> tuple[Meaning, ...]:
     return ("hide", "hide_number") if shows else ()
 
 
+def is_length(name: str) -> bool:
+    """Return whether an argument of that name takes lengths in place of a mask."""
+    return name.lower().endswith(("lens", "lengths", "valid_len", "valid_length"))
+
+
 SHAPES = {
     "full": "(B, 1, T, S)",
     "rows": "(B, T, S)",
@@ -45,6 +51,7 @@ SHAPES = {
     "heads": "(B H, T, S)",
     "keys": "(B, S)",
     "keys4": "(B, 1, 1, S)",
+    "lengths": "(B,)",
 }
 
 
@@ -54,8 +61,8 @@ class MaskForm:
 
     Attributes:
         meaning: What its numbers say.
-        shape: "full" (B, 1, T, S), "rows" (B, T, S), "square" (T, S), "heads" (B*H, T, S), "keys" (B, S) or
-            "keys4" (B, 1, 1, S).
+        shape: "full" (B, 1, T, S), "rows" (B, T, S), "square" (T, S), "heads" (B*H, T, S), "keys" (B, S),
+            "keys4" (B, 1, 1, S), or "lengths" (B,).
         n_heads: H.
     """
 
@@ -65,6 +72,8 @@ class MaskForm:
 
     def of(self, visible: Tensor) -> Tensor:
         """Return the mask of what is visible, a bool tensor (B, T, S)."""
+        if self.meaning == "length":
+            return visible.any(1).sum(-1)
         return said_as(self.meaning, self._shaped(visible))
 
     @property

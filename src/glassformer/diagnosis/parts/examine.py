@@ -56,7 +56,7 @@ def examine_part(
         raise UnsupportedError(f"nothing tells what kind of part {name} is; say it, --as KIND:\n{known}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        subject = opened(what, thing, expect)
+        subject = opened(what, thing, expect, told=told is not None)
     wanted = chosen(what.properties, only)
     gates, others = what.properties[: what.gates], [each for each in what.properties[what.gates :] if each in wanted]
     called = Said(WORDS, f"kind.{what.name}")

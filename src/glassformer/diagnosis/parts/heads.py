@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -31,6 +31,8 @@ class Heads:
         merge: How heads are joined.
         attending: What each head does.
         places: Whether its scores know places, by a rotation or a bias.
+        factor: What q k was multiplied with, where no other fault says it; None = as `attending` says.
+        d_head: E, where there is a factor.
     """
 
     n_heads: int
@@ -39,6 +41,14 @@ class Heads:
     merge: Merge = "right"
     attending: Attending = RIGHT
     places: bool = False
+    factor: float | None = None
+    d_head: int = 1
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What is said of the factor."""
+        factor = 0.0 if self.factor is None else self.factor
+        return {"factor": f"{factor:.4g}", "wanted": f"{self.d_head**-0.5:.4g}", "d_head": self.d_head}
 
     @property
     def faults(self) -> list[str]:
@@ -53,6 +63,8 @@ class Heads:
             found.append("values_q")
         if self.order[0] == self.order[1]:
             found.append("keys_q")
+        if self.factor is not None and abs(self.factor * self.d_head**0.5 - 1) > 1e-3:
+            found.append("scale_other")
         return found + self.attending.faults()
 
     def merged(self, projections: Sequence[Tensor], visible: Tensor | None = None) -> Tensor:
@@ -153,16 +165,17 @@ def _guesses(number: int, heads: Sequence[int], *, masked: bool) -> Iterator[Hea
     for order in (*orders, *shared):
         for n_heads in heads:
             yield Heads(n_heads, order)
+    wrong = [each for each in suspicions(masked=masked, most=1) if each.values == "v"]  # other values: other orders
     for order in (*orders, *shared):
         for n_heads in heads:
-            yield from (replace(Heads(n_heads, order), attending=each) for each in suspicions(masked=masked, most=1))
+            yield from (replace(Heads(n_heads, order), attending=each) for each in wrong)
             for split in ("right", "view", "strided"):
                 for merge in ("right", "view", "strided"):
                     yield Heads(n_heads, order, split, merge)
     for order in orders if len(heads) == 1 else ():
         for n_heads in heads:
             for split, merge in (("view", "view"), ("view", "right"), ("right", "view"), ("right", "strided")):
-                for each in suspicions(masked=masked, most=1):
+                for each in wrong:
                     yield Heads(n_heads, order, split, merge, each)  # type: ignore[arg-type]
 
 
@@ -271,3 +284,39 @@ def placed(
                 if float((more - more.mean((0, 2), keepdim=True)).abs().max()) < 1e-3:
                     return True
     return False
+
+
+def scaled(
+    scores: Tensor, products: Sequence[tuple[Tensor, Tensor]], d_model: int, visible: Tensor | None = None
+) -> Heads | None:
+    """Return an attention whose scores are q k times some number, and that averages values by their softmax.
+
+    The number is found by least squares over all scores that are not hidden; the scores must lie on its line.
+
+    Args:
+        scores: What the softmax was given. *Shape:* (B, H, T, S).
+        products: As `projections_of` takes them.
+        d_model: D.
+        visible: What could be seen, where a mask was given. *Shape:* (B, T, S).
+    """
+    n_heads = scores.shape[1]
+    if d_model % n_heads or (visible is not None and visible.shape[1:] != scores.shape[2:]):
+        return None
+    for seen in (projections_of(products, d_model), projections_of(products, d_model, n_heads=n_heads)):
+        if seen is None:
+            continue
+        outputs, merged = seen
+        apart = [each.unflatten(-1, (n_heads, -1)).transpose(1, 2) for each in outputs]  # (B, H, T or S, E)
+        weights = scores.softmax(-1)
+        shown = (scores > -1e3) if visible is None else visible[:, None].expand_as(scores)
+        for order in permutations(range(len(apart)), 3):
+            q, k, v = (apart[index] for index in order)
+            if (q.shape[2], k.shape[2], v.shape[2]) != (*scores.shape[2:], scores.shape[3]):
+                continue
+            if not same((weights @ v).transpose(1, 2).flatten(2), merged, 1e-4):
+                continue
+            x, y = (each[shown].double() for each in (q @ k.transpose(-1, -2), scores))
+            factor = float((x * y).sum() / x.square().sum())
+            if float((y - factor * x).abs().max()) < 1e-3 * float(y.abs().max()):
+                return Heads(n_heads, order, factor=factor, d_head=q.shape[-1])
+    return None

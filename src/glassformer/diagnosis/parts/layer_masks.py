@@ -40,6 +40,8 @@ def padding(subject: SequenceSubject) -> Finding:
     def run(given: Tensor) -> Tensor:
         return subject(given, memory, visible=visible, real=real)
 
+    if way.form.meaning == "length":
+        real = real.sort(dim=1, descending=True).values  # lengths cannot say where it begins
     wrong = 0 if left else padding_badness(run, subject.drawn(), real)
     out, changed = run(x), run(torch.where(real[..., None], x, torch.randn_like(x)))
     if wrong or difference(out[real], changed[real]) > MOVED:
@@ -85,6 +87,29 @@ def causal(subject: SequenceSubject) -> Finding:
         return SAYS.good("causal_own")
     assert subject.pairs is not None, "else it would have seen the future"
     return SAYS.good("causal_good", name=subject.pairs.name, meaning=subject.pairs.form.meaning)
+
+
+def own_over_memory(subject: SequenceSubject) -> str | None:
+    """Return the name of a mask of the sequence itself that hides states of the memory too; None if none does."""
+    alike = completed(replace(subject, memory_length=T), crosses=True)
+    x, memory = alike.drawn(), alike.drawn()
+    triangle, real = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T), torch.ones(B, T, dtype=torch.bool)
+    real[:, -2:] = False
+    tried: list[tuple[MaskWay | None, dict[str, Tensor]]] = [
+        (alike.pairs, {"visible": triangle}),
+        (alike.padding, {"real": real}),
+    ]
+    for way, given in tried:
+        if way is None:
+            continue
+        for plain in ({}, given):
+            moved = influence(lambda other, plain=plain: alike(x, other, **plain), memory).gt(MOVED)  # type: ignore[misc]
+            if plain is not given and not bool(moved.all()):
+                return None  # some states never count: that is another fault
+        hidden = ~triangle[0] if "visible" in given else ~real[:1].expand(T, T)
+        if not bool(moved[hidden].any()):
+            return way.name
+    return None
 
 
 def memory_padding(subject: SequenceSubject) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +12,14 @@ from torch import Tensor, nn
 from glassformer.diagnosis.flow import record
 from glassformer.diagnosis.parts import layer_masks as masks
 from glassformer.diagnosis.parts.calling import Says, difference, influence, unlisted, without_gradient
-from glassformer.diagnosis.parts.heads import explained_products
+from glassformer.diagnosis.parts.heads import Heads, explained_products, scaled
+from glassformer.diagnosis.parts.layer_weights import shared
 from glassformer.diagnosis.parts.layers_wording import WORDS
 from glassformer.diagnosis.parts.making import Thing, positional_of
-from glassformer.diagnosis.parts.recording import recorded, straight
+from glassformer.diagnosis.parts.recording import Recording, recorded, straight
 from glassformer.diagnosis.parts.sequence import (
+    AGAIN,
     MOVED,
-    REPEATS,
     B,
     SequenceSubject,
     T,
@@ -72,7 +74,7 @@ def _repeats(subject: SequenceSubject) -> Finding:
     if overwrites(subject, x, memory):
         return SAYS.bad("input_changed")
     before = subject(x, memory)
-    change = max(difference(before, subject(x, memory)) for _ in range(REPEATS))
+    change = max(difference(before, subject(x, memory)) for _ in range(AGAIN))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 
@@ -272,7 +274,11 @@ def _mixes(subject: SequenceSubject) -> Finding:
     memory = memory_of(subject)
     moved = influence(lambda x: subject(x, memory), subject.drawn())
     off = moved - torch.diag(moved.diagonal())
-    return SAYS.good("mixes_good") if bool((off > MOVED).any()) else SAYS.bad("mixes_nothing")
+    if not bool((off > MOVED).any()):
+        return SAYS.bad("mixes_nothing")
+    if subject.told and subject.built_in_causal and subject.padding is not None:
+        return SAYS.bad("mixes_past", name=subject.padding.name)
+    return SAYS.good("mixes_good")
 
 
 def _order(subject: SequenceSubject) -> Finding:
@@ -301,6 +307,8 @@ def _learns(subject: SequenceSubject) -> Finding:
 
 def _attention(subject: SequenceSubject) -> Finding:
     """The first attention inside: what comes of the first projections, before the feed-forward network."""
+    if _lost(subject):
+        return Finding("not_applicable", SAYS.idle("lost_first"))
     x, memory = 2 * subject.drawn(), memory_of(subject)
     record = recorded(lambda: subject.run(x, memory, **subject.masks(T)), subject.modules())
     width = _inner_width(subject)
@@ -316,14 +324,27 @@ def _attention(subject: SequenceSubject) -> Finding:
             continue
         tried = [explained_products(products[:end], subject.d_model, heads, visible) for visible in sights]
         found = next((each for each, _ in tried if each is not None), None)
+        found = found or _scaled(subject, record, products[:end], sights)
         if found is not None:
             if found.faults:
-                return SAYS.bad(found.faults[0], heads=found.n_heads, off="1")
+                return SAYS.bad(found.faults[0], heads=found.n_heads, off="1", **found.measured)
             return SAYS.good("heads_good", heads=found.n_heads)
         seen = seen or (end >= 4 and tried[0][1])
     if seen and unlisted(subject.thing.module, lambda: subject.output(subject.run(x, memory))):
         return Finding("not_applicable", SAYS.idle("unlisted_first"))
+    if seen and _rows(subject).status == "fail":
+        return Finding("not_applicable", SAYS.idle("rows_first"))
     return SAYS.bad("heads_other") if seen and stop else Finding("not_applicable", SAYS.idle("inside_hidden"))
+
+
+def _scaled(
+    subject: SequenceSubject, record: Recording, products: list[tuple[Tensor, Tensor]], sights: list[Tensor | None]
+) -> Heads | None:
+    first = replace(record, scores=record.scores[:1])
+    scores = first.scores_by_head(B)
+    if scores is None or any(each.numel() in (1, scores.shape[1]) for each in subject.thing.parameters):
+        return None
+    return next(filter(None, (scaled(scores, products, subject.d_model, sight) for sight in sights)), None)
 
 
 def _sights(subject: SequenceSubject, memory: Tensor | None) -> list[Tensor | None]:
@@ -353,6 +374,9 @@ def _cross(subject: SequenceSubject) -> Finding:
     other[:, 1] -= step
     if difference(subject(x, memory), subject(x, other)) <= 1e-5:
         return SAYS.bad("cross_mean")
+    own = masks.own_over_memory(subject)
+    if own is not None:
+        return SAYS.bad("cross_own_mask", name=own)
     if subject.memory_length == T:
         return SAYS.bad("cross_lengths")
     return SAYS.good("cross_good", used=f"{used:.2g}")
@@ -386,28 +410,29 @@ def _property(
 
 
 RUNS = Property("layer_run", WORDS, _runs)
-REPEATED = Property("layer_repeat", WORDS, _repeats, after=("layer_run",))
+SAYS_THE_SAME = Property("layer_repeat", WORDS, _repeats, after=("layer_run",))
 
 ENCODER: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATED,
+    SAYS_THE_SAME,
     _property("layer_residual", _residual),
     _property("layer_norm", _norm, after=("layer_residual",)),
     _property("layer_attention", _attention, after=("layer_residual",)),
     _property("layer_feed_forward", _feed_forward_local, _has_inner),
-    _property("layer_mixes", _mixes),
+    _property("layer_mixes", _mixes, after=("layer_rows",)),
     _property("layer_order", _order, _is_free, ("layer_attention", "layer_feed_forward")),
     _property("layer_rows", _rows, after=("layer_attention",)),
     _property(
         "layer_padding", masks.padding, masks.has_padding, ("layer_attention", "layer_feed_forward", "layer_rows")
     ),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention")),
+    _property("layer_shared", shared, after=("layer_residual", "layer_norm", "layer_attention", "layer_learns")),
 )
 """What a layer of an encoder is examined for."""
 
 DECODER: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATED,
+    SAYS_THE_SAME,
     _property("layer_cross", _cross),
     _property("layer_causal", masks.causal, after=("layer_residual", "layer_attention", "layer_cross")),
     _property("layer_memory_padding", masks.memory_padding, masks.has_memory_masks, ("layer_cross",)),
@@ -423,12 +448,15 @@ DECODER: tuple[Property[SequenceSubject], ...] = (
         ("layer_attention", "layer_causal", "layer_cross", "layer_rows"),
     ),
     _property("layer_learns", _learns, after=("layer_residual", "layer_attention", "layer_cross")),
+    _property(
+        "layer_shared", shared, after=("layer_residual", "layer_norm", "layer_attention", "layer_cross", "layer_learns")
+    ),
 )
 """What a layer of a decoder is examined for."""
 
 FEED_FORWARD: tuple[Property[SequenceSubject], ...] = (
     RUNS,
-    REPEATED,
+    SAYS_THE_SAME,
     _property("feed_forward_local", _local),
     _property("feed_forward_curved", _curved),
     _property("layer_rows", _rows),

@@ -97,6 +97,10 @@ WORDS = Catalogue(
             "en": "x = x + f(norm(x)), or x = norm(x + f(x)): one of the two, each norm once",
             "zh": "x = x + f(norm(x)) 或 x = norm(x + f(x))：二者取一，每个归一化只用一次",
         },
+        "lost_first": {
+            "en": "nothing reads what a sublayer found: that comes first",
+            "zh": "有子层的结果没有人读取：应先解决这个问题",
+        },
         "unlisted_first": {
             "en": "it computes with numbers that are not its parameters: that comes first",
             "zh": "它用了不属于自己参数的数：应先解决这个问题",
@@ -159,6 +163,33 @@ WORDS = Catalogue(
         "layer_mixes.look": {"en": "the mask, or which input attention gets", "zh": "掩码，或注意力的输入"},
         "mixes_good": {"en": "another position moves this one", "zh": "其他位置会影响本位置"},
         "mixes_nothing": {"en": "no position depends on another one", "zh": "没有任何位置依赖其他位置"},
+        "mixes_past": {
+            "en": "it was said to be a layer of an encoder, and takes a mask for padding ({name}); it hides the future "
+            "all the same, from every position",
+            "zh": "它被说成是编码器层，并接受填充掩码（{name}），却对每个位置都遮住了未来",
+        },
+        "mixes_past.look": {
+            "en": "a causal mask that was left in; of a decoder without cross-attention, leave --as out",
+            "zh": "是否残留了因果掩码；若是没有交叉注意力的解码器层，请不要写 --as",
+        },
+        "layer_shared.name": {"en": "each sublayer has weights of its own", "zh": "每个子层都有自己的权重"},
+        "layer_shared.why": {
+            "en": "what is used twice learns one thing for two places",
+            "zh": "同一组权重用在两处，只能学到一种东西",
+        },
+        "layer_shared.look": {
+            "en": "[Module()] * n is one module n times; [Module() for _ in range(n)] makes n",
+            "zh": "[Module()] * n 是同一个模块的 n 个引用；[Module() for _ in range(n)] 才是 n 个",
+        },
+        "shared_good": {"en": "none is used again on what came of it", "zh": "没有权重再次作用于自己的结果"},
+        "weights_again": {
+            "en": "{name} is used {times} times in one pass, and later on what came of it before",
+            "zh": "{name} 在一次前向中用了 {times} 次，后一次作用于前一次的结果",
+        },
+        "cross_own_mask": {
+            "en": "{name}, the mask of the sequence itself, also hides states of the memory",
+            "zh": "序列自身的掩码 {name} 也遮住了 memory 的状态",
+        },
         "layer_order.name": {
             "en": "without positions and masks, order means nothing",
             "zh": "没有位置和掩码时与顺序无关",

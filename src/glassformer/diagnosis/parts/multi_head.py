@@ -11,14 +11,14 @@ from torch import Tensor
 
 from glassformer.diagnosis.parts.attention_wording import WORDS
 from glassformer.diagnosis.parts.calling import Says, difference, influence, unlisted, without_gradient
-from glassformer.diagnosis.parts.heads import Heads, explained_products, placed
+from glassformer.diagnosis.parts.heads import Heads, explained_products, placed, scaled
 from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, positional_of, required_of
 from glassformer.diagnosis.parts.recording import recorded
 from glassformer.diagnosis.parts.sequence import (
+    AGAIN,
     COUNTS,
     MEMORY_NAMES,
     MOVED,
-    REPEATS,
     B,
     S,
     SequenceSubject,
@@ -108,7 +108,7 @@ def _repeats(subject: SequenceSubject) -> Finding:
     if overwrites(subject, x):
         return SAYS.bad("input_changed")
     before = subject(x)
-    change = max(difference(before, subject(x)) for _ in range(REPEATS))
+    change = max(difference(before, subject(x)) for _ in range(AGAIN))
     return SAYS.bad("dropout_on", change=f"{change:.2g}") if change else SAYS.good("repeats_good")
 
 
@@ -144,10 +144,12 @@ def _found(subject: SequenceSubject, visible: Tensor | None = None) -> tuple[Hea
     if visible is None and subject.built_in_causal:
         visible = torch.ones(T, T, dtype=torch.bool).tril().expand(B, T, T)
     found = explained_products(pairs, width, heads, visible)
-    if found[0] is None and memory is None and len(record.scores) == 1:
-        scores = record.scores[0]
-        if placed(scores, pairs, width, visible):
+    scores = record.scores_by_head(B)
+    if found[0] is None and scores is not None:
+        if memory is None and placed(scores, pairs, width, visible):
             return Heads(scores.shape[1], (0, 1, 2), places=True), True
+        given = any(each.numel() in (1, scores.shape[1]) for each in subject.thing.parameters)  # a learned factor
+        return None if given else scaled(scores, pairs, width, visible), found[1]
     return found
 
 
@@ -159,10 +161,12 @@ def _equation(subject: SequenceSubject) -> Finding:
         run = partial(_ran, subject)
         if unlisted(subject.thing.module, run):
             return Finding("not_applicable", SAYS.idle("unlisted_first"))
+        if _rows(subject).status == "fail":
+            return Finding("not_applicable", SAYS.idle("rows_first"))
         idle = without_gradient(subject.thing.module, run)
         return Finding("not_applicable", SAYS.idle("matrix_idle", name=idle[0])) if idle else SAYS.bad("heads_other")
     if found.faults:
-        return SAYS.bad(found.faults[0], off="1", heads=found.n_heads)
+        return SAYS.bad(found.faults[0], off="1", heads=found.n_heads, **found.measured)
     if found.places:
         return SAYS.good("heads_placed", heads=found.n_heads)
     ignored = _ignored(subject)

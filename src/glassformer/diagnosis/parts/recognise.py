@@ -23,7 +23,7 @@ from glassformer.diagnosis.parts import (
 )
 from glassformer.diagnosis.parts.calling import difference, influence, tensors_in
 from glassformer.diagnosis.parts.making import Thing, asked_in, parameters_of, required_of
-from glassformer.diagnosis.parts.sequence import MEMORY_NAMES, MOVED, open_sequence
+from glassformer.diagnosis.parts.sequence import MEMORY_NAMES, MOVED, SequenceSubject, open_sequence
 from glassformer.diagnosis.property import Property
 from glassformer.diagnosis.stream import without_matrices
 
@@ -235,18 +235,20 @@ def _is_mask(tensor: Tensor) -> bool:
     return bool(((tensor == 0) | (tensor == 1) | (tensor < -1e3)).all())
 
 
-def opened(kind: PartKind, thing: Thing, expect: str | None) -> Any:
+def opened(kind: PartKind, thing: Thing, expect: str | None, *, told: bool = False) -> Any:
     """Return the subject of an examination.
 
     Args:
         kind: What it is examined as.
         thing: What the user named.
         expect: What the user says of it besides; None = nothing.
+        told: Whether the kind is the user's word, and no guess.
 
     Raises:
         ConfigError: Nothing of the kind can be expected of it.
     """
     subject = kind.open(thing)
+    subject = replace(subject, told=told) if isinstance(subject, SequenceSubject) else subject
     if expect is None:
         return subject
     known = EXPECTED.get(kind.name, ())

@@ -35,13 +35,32 @@ class Recording:
 
     Attributes:
         products: Products with learned matrices, first to last.
-        scores: What a softmax over the last of four dimensions was given, with its mask. *Shape:* (B, H, T, S).
+        scores: What each softmax over the last dimension was given, with its mask. *Shape:* (B, H, T, S), (B H, T, S)
+            or, a head at a time, (B, T, S).
         result: What the call returned.
     """
 
     products: list[Product] = field(default_factory=list)
     scores: list[Tensor] = field(default_factory=list)
     result: Any = None
+
+    def scores_by_head(self, rows: int) -> Tensor | None:
+        """Return the scores of all heads, if only one attention was made. *Shape:* (B, H, T, S).
+
+        Args:
+            rows: B.
+        """
+        shapes = {each.shape for each in self.scores}
+        if len(shapes) != 1:
+            return None
+        [shape] = shapes
+        if len(shape) == 3 and shape[0] == rows:
+            return torch.stack(self.scores, dim=1)
+        if not all(torch.equal(each, self.scores[0]) for each in self.scores):  # the same one twice is one
+            return None
+        if len(shape) == 3:
+            return self.scores[0].unflatten(0, (rows, -1)) if shape[0] % rows == 0 else None
+        return self.scores[0]
 
 
 MULTI_HEAD = FunctionType(
@@ -72,7 +91,7 @@ class _Mode(TorchFunctionMode):
         operands = [each for each in (*args, *options.values()) if isinstance(each, Tensor)]
         if "softmax" in name and operands:
             dim = options.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else None)
-            if operands[0].ndim == 4 and dim in (-1, 3):
+            if operands[0].ndim in (3, 4) and dim in (-1, operands[0].ndim - 1):
                 self.recording.scores.append(operands[0].detach())
         if func is F.scaled_dot_product_attention and len(operands) >= 3:
             scores = _scores_of(operands[0], operands[1], args, options)

@@ -177,7 +177,9 @@ def _options(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             default = None if each.default is inspect.Parameter.empty else each.default
             given = SIZES[role][0] if role != "warmup" or default is None else default
             given = default if default is not None and role in ("peak", "max_steps") else given
-            sizes[role], options[name] = given, given
+            options[name] = given
+            if not (role == "warmup" and 0 < given < 1):  # a share of the training, which nobody knows here
+                sizes[role] = given
     if "warmup" not in sizes:
         held = {} if inspect.isroutine(value) or inspect.isclass(value) else vars(value)
         kept = [each for name, each in held.items() if "warm" in name.lower() and type(each) is int and each > 0]
@@ -226,7 +228,10 @@ def _rises(subject: ScheduleSubject) -> Finding:
     top = rates[peak - 1]
     off = max(abs(rate - top * step / peak) for step, rate in enumerate(rates[:peak], 1)) / top
     steps = [b - a for a, b in pairwise(rates[:peak])]
-    even = max(steps) - min(steps) <= 1e-4 * top if steps else True
+    # A smooth rise, a warm-up times a cosine say, may be meant; one that stands still or leaps on its way is not.
+    most = max(steps)
+    leaps = any(abs(b - a) > 0.5 * most for a, b in pairwise(steps[2:]))
+    even = most - min(steps) <= 1e-4 * top or (min(steps) > 1e-6 * most and not leaps)
     if rates[0] == rates[1] < top:
         return SAYS.bad("schedule_twice", step=1)
     if not even:

@@ -14,6 +14,7 @@ from glassformer.diagnosis.parts.calling import (
     MEANINGS,
     MaskForm,
     influence,
+    is_length,
     meanings_against,
     modules_of,
     tensors_in,
@@ -24,7 +25,7 @@ from glassformer.diagnosis.parts.recording import Product
 B, T, S = 3, 5, 7
 MOVED = 1e-6
 """Smallest change of an output that is more than rounding."""
-REPEATS = 12
+AGAIN = 12
 """How often a call is made again: what is left out now and then, one row in ten say, shows."""
 COUNTS = 1e-4
 """Smallest difference of a padded row from the same row alone that is more than rounding."""
@@ -71,6 +72,7 @@ class SequenceSubject:
         memory_length: S, where there is a second sequence.
         expect: What the user says of it: "pre" or "post".
         error: Why no call worked; None = one did.
+        told: Whether the user said what kind of part it is.
     """
 
     thing: Thing
@@ -84,6 +86,7 @@ class SequenceSubject:
     memory_length: int | None = None
     expect: str | None = None
     error: Exception | None = None
+    told: bool = False
 
     def modules(self) -> Sequence[nn.Module]:
         """Return the module, if it is one."""
@@ -243,8 +246,11 @@ def completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
     names = [name for name in parameters_of(subject.thing.instance) if _is_mask(name)]
     of_memory = memory_mask_names(subject)
     own = [name for name in names if not crosses or name not in of_memory]
-    keys = [name for name in own if "pad" in name or "key" in name] or own
+    keys = [name for name in own if "pad" in name or "key" in name or is_length(name)] or own
+    if subject.time_first and memory is None and _rows_first(subject, keys):
+        subject = replace(subject, time_first=False)
     pairs = [name for name in own if name not in keys or len(own) == 1] or own
+    pairs = [name for name in pairs if not is_length(name)]
     pair_way = _best(subject, pairs, PAIR_SHAPES, _pair_trial(subject, memory))
     subject = replace(subject, pairs=pair_way)
     padding = _best(subject, keys, KEY_SHAPES, _padding_trial(subject, memory))
@@ -255,7 +261,7 @@ def completed(subject: SequenceSubject, crosses: bool) -> SequenceSubject:
 
 
 def _is_mask(name: str) -> bool:
-    return any(word in name.lower() for word in ("mask", "keep", "visible", "pad", "allow"))
+    return any(word in name.lower() for word in ("mask", "keep", "visible", "pad", "allow")) or is_length(name)
 
 
 def _is_local(subject: SequenceSubject, memory: Tensor | None) -> bool:
@@ -275,6 +281,27 @@ def _is_time_first(subject: SequenceSubject, crosses: bool) -> bool:
     other[0, 0] += 1.0
     moved = (subject(other, memory) - subject(x, memory)).abs().amax(-1)  # (B, B)
     return bool(moved[1:, 0].any()) and not bool(moved[0, 1:].any())
+
+
+def _rows_first(subject: SequenceSubject, names: Sequence[str]) -> bool:
+    """Whether a mask of padding says (B, T) where the rest seems to read (T, B, D): no call runs but with the rows of
+    both in front."""
+
+    def runs(time_first: bool) -> bool:
+        given = replace(subject, time_first=time_first)
+        for way in _ways(given, names, ("keys", "keys4")):
+            real = torch.ones(B, T, dtype=torch.bool)
+            real[0, -2:] = False
+            mask = way.form.of(real[:, None].expand(-1, T, -1))
+            try:
+                with torch.no_grad():
+                    given.run(given.drawn(), None, **{way.name: mask})
+            except Exception:
+                continue
+            return True
+        return False
+
+    return bool(names) and runs(False) and not runs(True)
 
 
 Trial = Callable[[str, MaskForm], float]
@@ -314,10 +341,12 @@ def _ways(subject: SequenceSubject, names: Sequence[str], shapes: Sequence[str])
     known = parameters_of(subject.thing.instance)
     against = {name: meanings_against(name, known) for name in names}
     heads = subject.n_heads or next((n for n in (4, 2, 8, 1) if subject.d_model % n == 0), N_HEADS)
+    lengths = [name for name in names if is_length(name)] if "keys" in shapes else []
+    yield from (MaskWay(name, MaskForm("length", "lengths")) for name in lengths)
     for shape in shapes:
         for meaning in MEANINGS:
             for name in names:
-                if meaning in against[name]:
+                if is_length(name) or meaning in against[name]:
                     continue
                 yield MaskWay(name, MaskForm(meaning, shape, heads))
 
