@@ -60,6 +60,9 @@ FOUND = {
     "LengthsByOneTagger": ("padding", None),
     "PadMaskTurnedZh": ("cross_attention", "cross_attention.padding"),
     "PlainWeightGemma": ("norm", "norm.silent"),
+    # A mask of padding in the place of the triangle; positions that depend on what follows.
+    "GivenMaskOnlyT5": ("causality", "causality.masked"),
+    "NotSkewedMusic": ("position", "position.prefix"),
 }
 
 
