@@ -7,10 +7,10 @@ import torch
 
 from glassformer.diagnosis.user_model import examine_named
 
-from .planted.catalogue import FRESH, FRESH_HEALTHY, THIRD, THIRD_HEALTHY
+from .planted.catalogue import FOURTH, FOURTH_HEALTHY, FRESH, FRESH_HEALTHY, THIRD, THIRD_HEALTHY
 
-BUGS = {record.name: record for record in (*FRESH, *THIRD)}
-TWINS = {record.name: record for record in (*FRESH_HEALTHY, *THIRD_HEALTHY)}
+BUGS = {record.name: record for record in (*FRESH, *THIRD, *FOURTH)}
+TWINS = {record.name: record for record in (*FRESH_HEALTHY, *THIRD_HEALTHY, *FOURTH_HEALTHY)}
 
 FOUND = {
     # Labels that the model turns into its decoder's text.
@@ -55,6 +55,14 @@ FOUND = {
     "AskedForItsInput": ("label_shift", "label_shift.never"),
     "AskedForPadding": ("loss_padding", None),
     "LossViewedGPT": ("label_shift", "label_shift.scrambled"),
+    "LabelsOverwrittenMarian": ("determinism", "determinism.changed"),
+    # The number of tokens in place of a mask; masks that lie on their side.
+    "LengthsByOneTagger": ("padding", None),
+    "PadMaskTurnedZh": ("cross_attention", "cross_attention.padding"),
+    "PlainWeightGemma": ("norm", "norm.silent"),
+    # A mask of padding in the place of the triangle; positions that depend on what follows.
+    "GivenMaskOnlyT5": ("causality", "causality.masked"),
+    "NotSkewedMusic": ("position", "position.prefix"),
 }
 
 
@@ -65,7 +73,9 @@ def test_bug_is_named_first(name: str) -> None:
     assert (first.key, first.finding.fault) == FOUND[name]
 
 
-@pytest.mark.parametrize("name", sorted({"LastWordGPT", *(BUGS[name].twin for name in FOUND)}))
+@pytest.mark.parametrize(
+    "name", sorted({"LastWordGPT", "LittleT5", "MusicTransformer", *(BUGS[name].twin for name in FOUND)})
+)
 def test_healthy_twin_is_not_accused(name: str) -> None:
     torch.manual_seed(0)
     assert not examine_named(TWINS[name].factory(), name).failures

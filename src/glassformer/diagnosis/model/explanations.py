@@ -742,5 +742,22 @@ FAULTS = {
         ("Every output begins at zero, and so do most gradients.", "所有输出从零开始，大部分梯度也是。"),
         ("gains of zero belong to x * (1 + weight); else ones", "零增益只用于 x * (1 + weight)；否则应为一"),
     ),
+    "position.prefix": (
+        (
+            "What is written token by token is not what was trained: every step moves the positions.",
+            "逐词生成与训练时不同：每一步位置都会变。",
+        ),
+        (
+            "positions or distances counted from the end; a relative table that is not skewed, or its wrong rows",
+            "从末尾数的位置或距离；没有做 skew 的相对位置表，或取错了行",
+        ),
+    ),
+    "causality.masked": (
+        ("As soon as a batch is padded, the future is visible.", "批中一有填充，未来就可见。"),
+        (
+            "mask = triangle & padding, not padding in the place of the triangle",
+            "mask = 三角掩码 & 填充掩码，而不是用填充掩码代替三角掩码",
+        ),
+    ),
 }
 """Why, look; where a fault is known better than its property."""

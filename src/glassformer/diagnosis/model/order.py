@@ -36,6 +36,11 @@ def causality(subject: ModelSubject) -> Finding:
         strict = [number for number, pattern in enumerate(patterns) if pattern == "strict"]
         if strict:
             return failed("causality.strict", fault="causality.strict", layers=strict)
+        if subject.caller.takes_keep and subject.caller.pad is None:
+            every = torch.ones(one.inputs.shape[:2], dtype=torch.bool, device=one.inputs.device)
+            worst, at = _future(subject, replace(one, keep=every), other)
+            if worst > subject.tolerance:
+                return failed("causality.masked", fault="causality.masked", token=at, gap=worst)
         if not same_in_training(subject):
             with in_training(subject.model):
                 worst, at = _future(subject, one, other)
@@ -117,7 +122,22 @@ def position(subject: ModelSubject) -> Finding:
         gap = subject.differs(out[:1], subject.run(turned))
         if gap <= subject.tolerance < subject.differs(out[:1], subject.run(_elsewhere(subject, same))):
             return failed("position.source", fault="position.source", gap=gap)
-    return _decoder_order(subject, same)
+    return _of_prefix(subject, same) or _decoder_order(subject, same)
+
+
+def _of_prefix(subject: ModelSubject, given: Given) -> Finding | None:
+    """The outputs of a beginning are the beginning of the outputs, where no token knows what follows."""
+    length = subject.length - 3
+    try:
+        short = subject.run(replace(given, inputs=given.inputs[:, :length]))
+    except Exception:  # of the subject's own code, which takes texts of one length
+        return None
+    gap = subject.differs(subject.run(given)[:, :length], short)
+    other = with_other(given, subject.draw(1, seed=1), slice(length, None))
+    leaks = subject.differs(subject.run(given)[:, :length], subject.run(other)[:, :length]) > subject.tolerance
+    if gap <= subject.tolerance or leaks:
+        return None
+    return failed("position.prefix", fault="position.prefix", length=length, gap=gap)
 
 
 def _elsewhere(subject: ModelSubject, given: Given) -> Given:

@@ -89,6 +89,10 @@ SEEN = {
         "while training, token {token} changes earlier outputs by {gap:.2g} of their size",
         "训练时，第 {token} 个词元使更早的输出改变了 {gap:.2g}",
     ),
+    "causality.masked": (
+        "given a mask of padding, token {token} changes earlier outputs by {gap:.2g} of their size",
+        "给出填充掩码时，第 {token} 个词元使更早的输出改变了 {gap:.2g}",
+    ),
     "causality.leak": (
         "token {token} changes earlier outputs by {gap:.2g} of their size",
         "第 {token} 个词元使更早的输出改变了 {gap:.2g}",
@@ -148,6 +152,10 @@ SEEN = {
     "position.one_sided": (
         "in the first attention, what stands on one side is all at one distance",
         "在第一个注意力中，一侧的所有位置都被当作同一距离",
+    ),
+    "position.prefix": (
+        "the first {length} tokens alone give outputs that differ by {gap:.2g} from those in the whole text",
+        "只给前 {length} 个词元时，输出与全文中的相差 {gap:.2g}",
     ),
     "position.far": (
         "in every head of the first attention, a token counts the more the farther away it stands",

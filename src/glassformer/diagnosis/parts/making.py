@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -152,7 +153,7 @@ class Thing:
             raise ConfigError(f"{self.name} was handed over ready-made")
         torch.manual_seed(0)
         made = self.value(**_arguments(self.value, sizes)[0])
-        return made.eval() if isinstance(made, nn.Module) else made
+        return ready(made) if isinstance(made, nn.Module) else made
 
 
 def thing_of(value: Any, name: str) -> Thing:
@@ -164,9 +165,7 @@ def thing_of(value: Any, name: str) -> Thing:
     """
     is_class = inspect.isclass(value)
     if not is_class and not inspect.isroutine(value):
-        if isinstance(value, nn.Module):
-            value.eval()
-        return Thing(value, name, value)
+        return Thing(value, name, ready(value) if isinstance(value, nn.Module) else value)
     given, unknown = _arguments(value, {})
     if unknown:
         why = f"its arguments {', '.join(unknown)} are not known here" if is_class else None
@@ -181,11 +180,36 @@ def thing_of(value: Any, name: str) -> Thing:
             return Thing(value, name, None, given, f"{type(error).__name__}: {error}")
         return Thing(value, name, value)
     if isinstance(made, nn.Module):
-        made.eval()
+        made = ready(made)
     if is_class or isinstance(made, nn.Module):
         sizes = {ROLES[argument]: size for argument, size in given.items()} or {"none": None}
         return Thing(value, name, made, sizes)
     return Thing(value, name, made if callable(made) and not _takes(value) else value)
+
+
+def ready(module: nn.Module) -> nn.Module:
+    """Return a module in eval mode, with matrices that can be told apart.
+
+    Layers that are deep copies of one begin with the same numbers, and then a value is what a key is. Where matrices
+    are equal, those of a copy of the module are drawn anew.
+    """
+    module.eval()
+    matrices = [parameter for parameter in module.parameters() if parameter.ndim >= 2 and parameter.is_floating_point()]
+    alike = [
+        number
+        for number, one in enumerate(matrices)
+        if any(one.shape == other.shape and torch.equal(one, other) for other in matrices[:number])
+    ]
+    if not alike:
+        return module
+    copied = copy.deepcopy(module)
+    drawn = [parameter for parameter in copied.parameters() if parameter.ndim >= 2 and parameter.is_floating_point()]
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for number in alike:
+            noise = torch.randn(drawn[number].shape, generator=generator)
+            drawn[number].copy_(noise * drawn[number].shape[-1] ** -0.5)
+    return copied
 
 
 def parameters_of(value: Any) -> dict[str, inspect.Parameter]:
