@@ -310,3 +310,28 @@ def test_template_is_written_only_for_what_is_there(tmp_path: Any) -> None:
 def test_report_keeps_to_narrow_terminals() -> None:
     lines = list(check(GPT(), only=["causality", "padding"]).lines("en", 60))
     assert max(map(len, lines)) <= 60
+
+
+class Powers(Encoder):
+    """p is an exponent, and no share that is dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.p = 2.0
+
+    def forward(self, tokens: Tensor, *masks: Tensor) -> Tensor:
+        return super().forward(tokens).abs().pow(self.p)
+
+
+def test_exponent_is_no_share_that_is_dropped() -> None:
+    assert "dropout" not in [each.key for each in check(Powers(), kind="encoder").failures]
+
+
+class OneNumber(Encoder):
+    def forward(self, tokens: Tensor, *masks: Tensor) -> Tensor:
+        return super().forward(tokens).mean()
+
+
+def test_model_that_returns_one_number_is_told_so() -> None:
+    with pytest.raises(ConfigError, match=r"the output has shape \(\)"):
+        check(OneNumber())

@@ -5,7 +5,16 @@ from functools import partial
 
 import pytest
 import torch
-from tests.training.tiny import (
+from torch._dynamo.utils import counters
+
+from glassformer.core.errors import DivergenceError
+from glassformer.training import compiling
+from glassformer.training.compiling import MEASURED, WARM, Compiling
+from glassformer.training.loop import fit
+from glassformer.training.objective import objective
+from glassformer.training.run import resume, train
+
+from .tiny import (
     At,
     Witness,
     assert_same_end,
@@ -18,14 +27,6 @@ from tests.training.tiny import (
     witnessed,
     write_text_file,
 )
-from torch._dynamo.utils import counters
-
-from glassformer.core.errors import DivergenceError
-from glassformer.training import compiling
-from glassformer.training.compiling import MEASURED, WARM, Compiling
-from glassformer.training.loop import fit
-from glassformer.training.objective import objective
-from glassformer.training.run import resume, train
 
 ONE_LAYER = {"n_layers": 1}
 """Tracing takes a second or two a layer."""

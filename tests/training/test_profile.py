@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.training.tiny import assert_same_end, sequences, without_report
 
 from glassformer.cli.show import profile_lines
 from glassformer.training.profile import PROFILE_FILE, TIMED, TRACED, WARM, Profile, summary
 from glassformer.training.run import train
+
+from .tiny import assert_same_end, sequences, without_report
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +50,8 @@ def test_a_profiled_run_learns_the_same_and_writes_where_its_time_went(tmp_path)
     assert any(row["name"] in ("mm", "addmm") for row in found["operators"])
 
 
-def test_a_run_that_ends_early_is_profiled_as_far_as_it_went(tmp_path):
-    train(sequences(max_steps=WARM + 3), tmp_path / "run", [Profile(tmp_path, lambda found: None)])
-    assert json.loads((tmp_path / PROFILE_FILE).read_text())["updates"] == 3
+@pytest.mark.parametrize("timed", [3, TIMED])
+def test_a_run_that_ends_early_is_profiled_as_far_as_it_went(tmp_path, timed):
+    train(sequences(max_steps=WARM + timed), tmp_path / "run", [Profile(tmp_path, lambda found: None)])
+    found = json.loads((tmp_path / PROFILE_FILE).read_text())
+    assert (found["updates"], found["operators"]) == (timed, [])

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.training.tiny import make_trainer, sequences
 
 from glassformer.core.errors import ConfigError
 from glassformer.training import threads
 from glassformer.training.config import TrainingConfig
 from glassformer.training.threads import fastest_threads
+
+from .tiny import make_trainer, sequences
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ class Gain:
         changed: What is done differently, in a sentence.
         slow: The work without it.
         fast: The work with it.
-        differ: Returns how far the two results are apart, as a share of the larger; 0.0 = bit for bit.
+        differ: Returns how far the two results are apart, as a share of the larger; 0.0 = bit for bit. Where chance
+            makes them differ, it is compared without it, or with the same draws.
     """
 
     name: str

@@ -63,7 +63,8 @@ def measure_gains(
 
     found, total = [], len(gains) * (turns + 1)
     for number, gain in enumerate(gains):
-        difference = gain.differ()  # does both once: what is made at a first call is made now
+        gain.slow(), gain.fast()  # what is made at a first call is made now
+        difference = gain.differ()
         advanced(number * (turns + 1) + 1, total)
         slow: list[float] = []
         fast: list[float] = []

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from glassformer.checkpoint.convert import opened, write_ours
-from glassformer.checkpoint.native import MODEL_FILE
 from glassformer.core.errors import CheckpointError
 from glassformer.core.places import Places
 from glassformer.models.quantise import quantise_model
@@ -61,12 +60,12 @@ def quantise_checkpoint(source: str | Path, target: Path, *, overwrite: bool = F
     if target.resolve() == Path(source).resolve():
         raise CheckpointError(f"{target} is the source itself; choose another folder")
     _, model, tokenizer = opened(source)
+    bytes_before = _bytes(model)
     model = model.float().eval()
     ids, text = _fixed(model, tokenizer)
-    bytes_before, loss_before = _bytes(model), _loss(model, ids)
+    loss_before = _loss(model, ids)
     quantise_model(model)
     write_ours(model, tokenizer, target, overwrite=overwrite)
-    assert (target / MODEL_FILE).is_file(), "just written"
     head, table = model.head, model.output_stack.input.embedding
     tied = head is not None and head.weight is table.weight
     return Quantised(bytes_before, _bytes(model), loss_before, _loss(model, ids), text, tied)

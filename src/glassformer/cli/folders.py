@@ -29,7 +29,7 @@ def convert(
     ] = None,
     quantize: Annotated[
         Literal["int8"] | None,
-        typer.Option(help="Write matrices in 8 bits: a quarter of the size, faster writing.", show_default=False),
+        typer.Option(help="Write matrices in 8 bits: a quarter of float32, faster writing.", show_default=False),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that holds something.")] = False,
     download: Annotated[

@@ -163,7 +163,7 @@ def with_outputs(model: nn.Module, plan: Plan) -> Plan:
             continue
         if all(len(shape) == 3 and shape[:2] == (ROWS, length - 1) for shape, length in found):
             return replace(plan, cuts=plan.source is not None or labels is None)
-        one = len({shape for shape, _ in found}) == 1 and found[0][0][0] == ROWS
+        one = len({shape for shape, _ in found}) == 1 and found[0][0][:1] == (ROWS,)
         if one and plan.source is None:
             out = found[0][0]
             last = len(out) == 3 and out[1] == 1 and labels is not None

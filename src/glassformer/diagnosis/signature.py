@@ -81,7 +81,7 @@ def outputs_in(result: Any, axes: int = 1) -> list[Tensor]:
 
     Args:
         result: Of the call.
-        axes: What has fewer is left out, unless it is all that there is.
+        axes: What has fewer is left out, unless it is the whole result.
     """
     if isinstance(result, Tensor):
         return [result]

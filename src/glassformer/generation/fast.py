@@ -42,7 +42,7 @@ class Forward:
 
     def __init__(self, model: Transformer, fast: Fast, expected: int) -> None:
         self._model, self._fast = model, fast
-        self._done, self._expected = 0, expected
+        self._done, self._expected, self._ran = 0, expected, False
         self._graph: Callable[[Transformer, Tensor, Memory | None, KVCache], Tensor] | None = None
         self._rows: int | None = None
         """The number of rows that the graph is for; none yet."""
@@ -70,11 +70,16 @@ class Forward:
             graph = self._graph_for(tokens.shape[0])
             if graph is not None:
                 try:
-                    return graph(self._model, tokens, memory, cache)
+                    found = graph(self._model, tokens, memory, cache)
                 except GlassformerError:
                     raise
                 except Exception as error:  # compilers raise whatever they like
+                    if self._ran:
+                        raise  # what ran once is compiled: this is another trouble
                     self._give_up(str(error).strip() or type(error).__name__)
+                else:
+                    self._ran = True
+                    return found
         scores: Tensor = self._model(tokens, places=places, memory=memory, cache=cache, outputs="last", tape=tape)
         return scores
 
@@ -84,7 +89,7 @@ class Forward:
             self._rows = rows
             if (reason := no_compiler()) is None:
                 self._graph = compiled(step)
-            else:
+            elif self._fast == "on":  # "auto" asks for nothing that must be there
                 self._give_up(reason)
         return self._graph if rows == self._rows else None
 

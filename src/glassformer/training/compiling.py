@@ -57,7 +57,7 @@ class Compiling:
         return self.state in ("on", "graph pace")
 
     def objective(self, batch: Batch) -> Loss:
-        """Return the loss of a batch; should no graph come about, the plain one, and `said` says so.
+        """Return the loss of a batch; should no graph of the forward pass come about, the plain one; `said` says so.
 
         Args:
             batch: On the model's device.
@@ -90,13 +90,14 @@ class Compiling:
         if len(self._paces) < WARM + MEASURED:
             return
         pace, self._paces = median(self._paces[WARM:]), []
+        coming = left * pace * tokens
         if self.state == "graph pace":
             ratio = pace / self._plain_pace
             if ratio < MARGIN:
                 self._decide("on", f"compiled: an update takes {ratio:.0%} of the time it took before")
             else:
                 self._decide("off", f"not compiled: an update would take {ratio:.0%} of the time it takes without")
-        elif (coming := left * seconds) < WORTH:
+        elif coming < WORTH:
             self._decide("off", f"not compiled: with {coming:.0f} seconds to come it would not pay")
         else:
             self._plain_pace, self.state = pace, "graph pace"

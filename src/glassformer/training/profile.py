@@ -35,7 +35,8 @@ OPERATORS = 12
 class Profile(Callback):
     """Times updates 6 to 15, traces three more, writes profile.json and hands it to whoever shows it.
 
-    A run that ends before is profiled as far as it went. Timing does not change what is learned.
+    A run that ends before is profiled as far as it went, from update 6 on. Times are those of the program: on a GPU,
+    which works on by itself, they are when work was handed over. Timing does not change what is learned.
 
     Args:
         folder: The run folder.
@@ -163,7 +164,9 @@ def _parts(model: nn.Module) -> list[nn.Module]:
 
 
 def _operators(tracer: profile, updates: Sequence[float]) -> list[tuple[str, float, int]]:
-    """Name, own share of the updates' seconds and calls in one of each operator, the longest first."""
+    """Name, own share of the updates' seconds and calls in one of each operator, the longest first; none if none."""
+    if not updates:
+        return []
     seconds = max(sum(updates), 1e-9)
     found = [
         (event.key.removeprefix("aten::"), event.self_cpu_time_total / 1e6 / seconds, round(event.count / len(updates)))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from glassformer.core.places import IGNORED
 from glassformer.diagnosis.flow import record
 from glassformer.diagnosis.model.findings import failed, passed, skipped
-from glassformer.diagnosis.model.modes import same_in_training
+from glassformer.diagnosis.model.modes import is_share, same_in_training
 from glassformer.diagnosis.subject import Given, ModelSubject, quietly
 from glassformer.diagnosis.verdict import Finding
 
@@ -121,8 +121,7 @@ def dropout(subject: ModelSubject) -> Finding:
 
 def _dropouts(model: nn.Module) -> list[float]:
     """The shares of the dropouts of a model that are configured, by the names that such a share goes by."""
-    named = [(name, value) for part in model.modules() for name, value in vars(part).items() if type(value) is float]
-    return [value for name, value in named if name in ("p", "share", "dropout", "dropout_p") and 0 < value < 1]
+    return [value for part in model.modules() for name, value in vars(part).items() if is_share(name, value)]
 
 
 def batch_mates(subject: ModelSubject) -> Finding:

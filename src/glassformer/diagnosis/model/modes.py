@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from glassformer.diagnosis.subject import ModelSubject
 
-SHARES = ("p", "dropout", "dropout_p")
+SHARES = ("p", "share", "dropout", "dropout_p")
 """What torch's modules, and most others, call the share that is dropped."""
 
 
@@ -30,12 +30,22 @@ class _NoDropout(TorchFunctionMode):
         return func(*args, **named)
 
 
+def is_share(name: str, value: object) -> bool:
+    """Return whether an attribute is a share that is dropped: an exponent of the same name is none.
+
+    Args:
+        name: Of the attribute.
+        value: Its value.
+    """
+    return name in SHARES and isinstance(value, float) and 0 < value < 1
+
+
 @contextmanager
 def in_training(model: nn.Module) -> Iterator[None]:
     """Train without dropout for a while."""
     parts = list(model.modules())
     modes = [part.training for part in parts]
-    shares = [(part, name) for part in parts for name in SHARES if isinstance(vars(part).get(name), float)]
+    shares = [(part, name) for part in parts for name, value in vars(part).items() if is_share(name, value)]
     values = [vars(part)[name] for part, name in shares]
     try:
         for part, name in shares:

@@ -9,7 +9,6 @@ from glassformer.diagnosis.parts.attention_wording import for_each_meaning
 WORDS = Catalogue(
     {
         **ATTENTION,
-        **ATTENTION,
         **for_each_meaning("mask_right", "{rule}; {meaning}", "{rule}；{meaning}"),
         "mask_run.name": {
             "en": "it runs",
