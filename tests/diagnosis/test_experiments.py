@@ -13,6 +13,9 @@ from torch.nn import functional as F
 
 from glassformer.core.errors import ConfigError
 from glassformer.diagnosis.check import check
+from glassformer.diagnosis.flow import record
+from glassformer.diagnosis.model.norms import wrong_norm
+from glassformer.diagnosis.probe import attentions
 from glassformer.diagnosis.template import write_template
 from glassformer.diagnosis.user_model import examine_named, is_whole
 
@@ -335,3 +338,44 @@ class OneNumber(Encoder):
 def test_model_that_returns_one_number_is_told_so() -> None:
     with pytest.raises(ConfigError, match=r"the output has shape \(\)"):
         check(OneNumber())
+
+
+class Standing(nn.Module):
+    """RMSNorm with an offset whose name says nothing."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.g, self.b = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.g * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() + self.b
+
+
+@pytest.mark.parametrize(
+    "norm", [nn.Identity(), nn.Dropout(0.1), Standing(16), nn.Sequential(nn.LayerNorm(16), nn.Dropout(0.1), nn.GELU())]
+)
+def test_what_stands_in_the_place_of_a_norm_is_not_accused(norm: nn.Module) -> None:
+    model = nn.Module()
+    model.norm = norm.eval()
+    x = torch.randn(2, 7, 16, dtype=torch.float64)
+    assert wrong_norm(record(model.double(), lambda: model.norm(x))) is None
+
+
+def test_norm_that_divides_by_something_else_is_accused() -> None:
+    class Norm(Standing):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.g * x / (x.abs().mean() * 0 + 2) + self.b
+
+    model = nn.Module()
+    model.norm = Norm(16).double()
+    x = torch.randn(2, 7, 16, dtype=torch.float64)
+    found = wrong_norm(record(model, lambda: model.norm(x)))
+    assert found is not None
+    assert found.fault == "norm.none"
+
+
+@pytest.mark.parametrize(("added", "found"), [(1e-9, False), (torch.ones(7, 7), True)])
+def test_only_a_tensor_is_something_that_is_added_to_weights(added: Any, found: bool) -> None:
+    q, k, v = (torch.randn(2, 3, 7, 4) for _ in range(3))
+    [call] = attentions(lambda: ((q @ k.mT).softmax(-1) + added) @ v)
+    assert call.added == found

@@ -198,7 +198,8 @@ class Probe(TorchFunctionMode):
         tags = [tag for tag in map(self._tag, args) if tag is not None]
         if not tags:
             return
-        first, adds = tags[0], "add" in name or "sub" in name
+        tensors = [each for each in args if isinstance(each, Tensor) and not _is_number(each)]
+        first, adds = tags[0], len(tensors) > 1 and ("add" in name or "sub" in name)  # a small number is no bias
         if isinstance(first, _Weights):
             others = len(tags) > 1  # a difference of two softmaxes is a kind of attention
             first = replace(first, late=True, added=first.added or (adds and not others))

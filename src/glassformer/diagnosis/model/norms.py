@@ -14,6 +14,8 @@ from glassformer.diagnosis.verdict import Finding
 
 TIMES = 8.0
 """What a norm is given is made so much larger, and nothing may come of it."""
+OFFSETS = ("bias", "beta", "shift", "offset")
+"""What is added is called so; else the gain comes first."""
 CLOSE = 1e-2
 """Of what a norm returns: what its epsilon may do."""
 
@@ -24,12 +26,20 @@ def wrong_norm(calls: Sequence[Passed]) -> Finding | None:
     Args:
         calls: Of every module in one run.
     """
-    norms = [call for call in norms_among(calls) if "norm" in f"{call.name} {type(call.module).__name__}".lower()]
+    norms = [call for call in norms_among(calls) if _called_norm(call)]
     for call in norms:
         found = _no_norm(call)
         if found is not None:
             return found
     return _of_queries_alone(calls, norms)
+
+
+def _called_norm(call: Passed) -> bool:
+    """Whether a module is a norm by its class, or by its own name if it learns: an identity may stand in for one."""
+    own = call.name.rpartition(".")[2]
+    return "norm" in type(call.module).__name__.lower() or (
+        "norm" in own.lower() and any(True for _ in call.module.parameters())
+    )
 
 
 def silent_norm(model: nn.Module) -> Finding | None:
@@ -63,9 +73,11 @@ def _no_norm(call: Passed) -> Finding | None:
     x = x / x.double().pow(2).mean().sqrt().clamp(min=1e-30).to(x)
     gains = [parameter for parameter in module.parameters() if parameter.shape == x.shape[-1:]]
     kept = [parameter.detach().clone() for parameter in module.parameters()]
+    learned = dict(module.named_parameters())
+    gain = next((name for name in learned if not any(word in name for word in OFFSETS)), None)
     with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.fill_(0.0 if any(word in name for word in ("bias", "beta", "shift", "offset")) else 1.0)
+        for name, parameter in learned.items():
+            parameter.fill_(float(name == gain))
         one, other = module(x), module(TIMES * x)
         for parameter, value in zip(module.parameters(), kept, strict=True):
             parameter.copy_(value)
