@@ -127,7 +127,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ended]
             )
         waiting = dict(started)
         workers = {}
-        give_up = time.monotonic() + 120
+        give_up = time.monotonic() + 600  # of a machine that is busy with much else
         while waiting and time.monotonic() < give_up:
             for name, (out, process) in list(waiting.items()):
                 if process.poll() is None and steps_logged(out) < 36:
@@ -139,7 +139,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ended]
                 del waiting[name]
             time.sleep(0.005)
         for name, (out, process) in started.items():
-            output, error = process.communicate(timeout=60)
+            output, error = process.communicate(timeout=300)
             results[name] = Ended(out, process.returncode, output, error, workers.get(name, []))
         yield results
     finally:
