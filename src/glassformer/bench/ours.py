@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from glassformer.bench.contest import OURS, Answer, Contestant
 from glassformer.bench.numbers import Numbers
@@ -36,9 +37,15 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     if isinstance(work, Decoding):
         if work.reads or numbers != "float32":
             return [OurDecoding(work, numbers)]
-        how: tuple[Fast, ...] = ("off", "on")
+        how: tuple[Fast, ...] = ("off", "auto", "on")
         return [OurDecoding(work, each, fast) for each in ("float32", "int8") for fast in how]
-    return [OurTranslation(work, numbers)]
+    if numbers != "float32":
+        return [OurTranslation(work, numbers)]
+    return [OurTranslation(work, each, fast) for each, fast in (("float32", "off"), ("int8", "off"), ("int8", "auto"))]
+
+
+SETTINGS = {"off": "as written", "auto": "", "on": "compiled"}
+"""What a table calls --fast."""
 
 
 class _Ours:
@@ -99,7 +106,7 @@ class OurDecoding(_Ours):
     def __init__(self, work: Decoding, numbers: str, fast: Fast = "off") -> None:
         super().__init__(numbers)
         self.work, self.fast = work, fast
-        self.setting = "compiled" if fast == "on" else ""
+        self.setting = SETTINGS[fast]
 
     def prepare(self) -> None:
         """Build the model."""
@@ -123,16 +130,20 @@ class OurDecoding(_Ours):
 class OurTranslation(_Ours):
     """Beam search over all sentences."""
 
-    def __init__(self, work: Translation, numbers: str) -> None:
+    def __init__(self, work: Translation, numbers: str, fast: Literal["auto", "off"] = "auto") -> None:
         super().__init__(numbers)
-        self.work = work
+        self.work, self.fast, self.setting = work, fast, SETTINGS[fast]
 
     def prepare(self) -> None:
         """Build the model."""
         model = self.work.build().eval().to(TYPES.get(self.numbers))
+        if self.numbers == "int8":
+            quantise_model(model)
         self._loaded = WithNumbers(model, Numbers(self.work.vocab_size, framed=True))
         length = self.work.length
-        self._config = BeamConfig(beam=self.work.beam, max_new_tokens=length, min_new_tokens=length)
+        self._config = BeamConfig(
+            beam=self.work.beam, max_new_tokens=length, min_new_tokens=length, fast=self.fast
+        )
         self._sources = self.work.sources()
 
     def turn(self) -> int:

@@ -90,6 +90,7 @@ def _greedy(
         max_new_tokens=max(limits),
         min_new_tokens=min(config.min_new_tokens, max(limits)),
         use_cache=config.use_cache,
+        fast=config.fast,
     )
     nothing: list[list[int]] = [[] for _ in sources]
     written = generate(loaded.model, nothing, settings, tokenizer=loaded.tokenizer, sources=sources)

@@ -26,6 +26,7 @@ from glassformer.generation.inputs import (
 from glassformer.generation.sampling import forbid, log_probabilities, require_choice, require_numbers
 from glassformer.generation.sentence import Continuation, Sentence
 from glassformer.models.inference import inference
+from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
 
 BLOCK = 128
@@ -96,7 +97,7 @@ def beam_search(
     ]
     live = [sentence for sentence in sentences if not sentence.done]
     if live:
-        _search(model, live, config, tokenizer, sources)
+        _search(model if config.fast == "off" else quick_copy(model), live, config, tokenizer, sources)
     return [sentence.results(tokenizer) for sentence in sentences]
 
 

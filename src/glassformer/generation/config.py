@@ -34,8 +34,9 @@ class GenerationConfig(Config):
         when_full: What happens when a row fills the model's context: "stop", or "slide": forget the older
             half (the begin token stays) and go on.
         top: How many candidates, with their probabilities, each step reports.
-        fast: "off" = the model as it is written; "on" = steps go through a compiled graph, which takes up to a minute
-            to make; "auto" = the same, where thousands of tokens are still to come. Scores differ by rounding only.
+        fast: "off" = the model as it is written; "auto" = products by code of our own, where that is faster, and
+            steps through a compiled graph, where thousands of tokens are still to come; "on" = through the graph from
+            the first step on, which takes up to a minute to make. Scores differ by rounding only.
     """
 
     max_new_tokens: int = Field(256, ge=0, lt=2**31)
@@ -77,6 +78,7 @@ class BeamConfig(Config):
         min_new_tokens: Tokens a hypothesis gets before the end token is possible.
         use_cache: Keep keys and values, where the decoder is causal; False computes everything again at every step:
             slow, and equal.
+        fast: "off" = the model as it is written; "auto" = products by code of our own, where that is faster.
     """
 
     beam: int = Field(5, ge=1, le=MOST_BEAM)
@@ -85,6 +87,7 @@ class BeamConfig(Config):
     max_new_tokens: int = Field(256, ge=0, lt=2**31)
     min_new_tokens: int = Field(0, ge=0)
     use_cache: bool = True
+    fast: Literal["auto", "off"] = "auto"
 
     @model_validator(mode="after")
     def _numbers_agree(self) -> Self:

@@ -37,6 +37,7 @@ from glassformer.generation.sampling import (
 )
 from glassformer.generation.stopping import StopReason
 from glassformer.models.inference import inference
+from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
 
 Candidates = tuple[tuple[int, float], ...]
@@ -174,6 +175,8 @@ def _steps(
     rows = [row for row in rows if row.ends() is None]
     if not rows:
         return
+    if config.fast != "off" and tape is None:
+        model = quick_copy(model)
     modules = list(model.modules())
     memory = None
     if sources is not None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from glassformer.core.config import HeadConfig, TransformConfig
 from glassformer.core.tape import Tape
@@ -17,7 +16,7 @@ from glassformer.parts.dropout import dropout
 from glassformer.parts.embedding import Embedding
 from glassformer.parts.norm import build_norm
 from glassformer.parts.part import Matrix, Part, linear_matrices
-from glassformer.parts.quantised import quantised_linear
+from glassformer.parts.product import Product, product
 
 
 class Transform(Part):
@@ -79,6 +78,7 @@ class Head(Part):
         self.step: nn.Parameter | None = None
         """Where the matrix is in 8 bits: the size of one level of each row."""
         self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.bias and config.vocab_size else None
+        self.product: Product = product
         pools, scores = self.pooling is not None, self.weight is not None
         there = {"pooled": pools, "scored": self.transform is not None or config.scaled, "logits": scores}
         shapes = {**self.notes, "scored": "B D", "logits": "B C"} if pools else self.notes
@@ -103,9 +103,7 @@ class Head(Part):
         scored = self._note("scored", self.scored(x), tape)
         if self.weight is None:
             return scored
-        if self.step is None:
-            return self._note("logits", F.linear(scored, self.weight, self.bias), tape)
-        return self._note("logits", quantised_linear(scored, self.weight, self.step, self.bias), tape)
+        return self._note("logits", self.product(scored, self.weight, self.step, self.bias), tape)
 
     def scored(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Return the vectors that meet the matrix, same shape: dropout(f(x))."""

@@ -16,7 +16,7 @@ MOST = 127
 def quantise(x: Float[Tensor, "*row column"]) -> tuple[Int8[Tensor, "*row column"], Float[Tensor, "*row 1"]]:
     """Round each row to whole multiples of a step of its own.
 
-    step = max |x| / 127;  level = round(x / step);  |x - step level| <= step / 2.
+    step = max |x| / 127;  level = round(x (1 / step));  |x - step level| <= step / 2, to rounding.
 
     A row of zeros has the step 0.
 
@@ -27,7 +27,7 @@ def quantise(x: Float[Tensor, "*row column"]) -> tuple[Int8[Tensor, "*row column
         Levels, in 8 bits, and steps, in the type of x. *Shapes:* (..., I), (..., 1).
     """
     step = x.abs().amax(-1, keepdim=True) / MOST
-    return (x / step.clamp(min=torch.finfo(x.dtype).tiny)).round().to(torch.int8), step
+    return (x * (1 / step.clamp(min=torch.finfo(x.dtype).tiny))).round().to(torch.int8), step
 
 
 def quantised_linear(

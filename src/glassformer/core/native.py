@@ -1,0 +1,67 @@
+"""C++ of our own, turned into machine code on the machine that runs it."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+FLAGS = ("-std=c++20", "-O2", "-ftree-vectorize", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared", "-fPIC")
+SECONDS = 120
+"""After which a compiler is given up; it takes two."""
+
+
+@cache
+def load_library(source: Path) -> ctypes.CDLL | None:
+    """Return a C++ file as a library of its `extern "C"` functions.
+
+    It is compiled once a processor and compiler, in two seconds, and kept in the user's cache folder. Its threads are
+    those of torch, which brings the same OpenMP.
+
+    Args:
+        source: The file.
+
+    Returns:
+        None where it cannot be compiled: no g++ (or what the environment variable CXX names), or another system. So
+        each function has a readable form that is used then.
+    """
+    compiler = os.environ.get("CXX") or "g++"
+    try:
+        # What the compiler makes of this processor: its own version and all instructions that it will use.
+        target = _run([compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
+        name = f"{source.stem}-{hashlib.sha256(target + source.read_bytes()).hexdigest()[:16]}.so"
+        library = _folder() / name
+        if not library.exists():
+            return _compiled(compiler, source, library)
+        return ctypes.CDLL(str(library))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _folder() -> Path:
+    kept = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(kept) / "glassformer"
+
+
+def _compiled(compiler: str, source: Path, library: Path) -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / library.name
+        _run([compiler, *FLAGS, str(source), "-o", str(made)])
+        loaded = ctypes.CDLL(str(made))  # it stays loaded when its file is gone
+        try:
+            library.parent.mkdir(parents=True, exist_ok=True)
+            partial = library.with_name(f"{library.name}.{os.getpid()}.partial")
+            partial.write_bytes(made.read_bytes())
+            partial.chmod(0o755)
+            partial.replace(library)
+        except OSError:
+            pass  # without a folder to keep it in, it is made again next time
+        return loaded
+
+
+def _run(command: list[str]) -> bytes:
+    return subprocess.run(command, check=True, capture_output=True, timeout=SECONDS).stdout
