@@ -10,7 +10,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-FLAGS = ("-std=c++20", "-O2", "-ftree-vectorize", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared", "-fPIC")
+FLAGS = (
+    *("-std=c++20", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC"),
+    *("-fno-math-errno", "-fno-trapping-math"),
+)
 SECONDS = 120
 """After which a compiler is given up; it takes two."""
 
@@ -33,13 +36,18 @@ def load_library(source: Path) -> ctypes.CDLL | None:
     try:
         # What the compiler makes of this processor: its own version and all instructions that it will use.
         target = _run([compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
-        name = f"{source.stem}-{hashlib.sha256(target + source.read_bytes()).hexdigest()[:16]}.so"
+        name = f"{source.stem}-{hashlib.sha256(target + _contents(source)).hexdigest()[:16]}.so"
         library = _folder() / name
         if not library.exists():
             return _compiled(compiler, source, library)
         return ctypes.CDLL(str(library))
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _contents(source: Path) -> bytes:
+    """Of the file and of all that it may include."""
+    return b"".join(file.read_bytes() for file in [source, *sorted(source.parent.glob("*.h"))])
 
 
 def _folder() -> Path:

@@ -25,6 +25,7 @@ from glassformer.generation.inputs import (
 )
 from glassformer.generation.sampling import forbid, log_probabilities, require_choice, require_numbers
 from glassformer.generation.sentence import Continuation, Sentence
+from glassformer.kernels.softmax import quick_log_softmax
 from glassformer.models.inference import inference
 from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
@@ -110,6 +111,7 @@ def _search(
 ) -> None:
     """Carry on the given sentences until all are done."""
     modules = list(model.modules())
+    log_softmax = log_probabilities if config.fast == "off" else quick_log_softmax
     memory = None
     if sources is not None:
         with inference(modules):
@@ -133,14 +135,14 @@ def _search(
 
         ends = list(tokenizer.eos_ids)
         too_early = ends if step <= config.min_new_tokens else []
-        logprobs = log_probabilities(logits)[:, : tokenizer.vocab_size]
+        logprobs = log_softmax(logits)[:, : tokenizer.vocab_size]
         logprobs[:, too_early] = -torch.inf
         n_ends = max(len(ends), 1)
         values, ids = most_probable(logprobs, config.beam + n_ends)  # beam that go on, and those that end
         if not bool((values[:, 0] > -torch.inf).all()):  # NaN is not, either
             numbers = [sentence.index for sentence, _ in rows]
-            require_numbers(logits, step, numbers)
-            require_choice(forbid(logits, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
+            require_numbers(logprobs, step, numbers)
+            require_choice(forbid(logprobs, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
         before = values.new_tensor([prefix.logprob for _, prefix in rows], dtype=torch.float64).view(-1, width)
         best = best_continuations(before, values, ids, (1 + n_ends) * config.beam)
         for sentence, continuations in zip(sentences, best, strict=True):

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <vector>
+
+#include "lanes.h"
 
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
@@ -12,27 +13,12 @@
 
 namespace {
 
-using Size = int64_t;
-
-constexpr Size AHEAD = 2048;     // bytes of a matrix that are asked for before they are needed
-constexpr Size LANES = 16;       // sums that are made side by side
-constexpr Size SMALL = 1 << 15;  // operations that are not worth a second thread
-
-typedef float Floats __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float))));
-
-float largest(const float* x, Size columns) {
-  float most[LANES] = {};
-  Size i = 0;
-  for (; i + LANES <= columns; i += LANES)
-    for (Size j = 0; j < LANES; j++) most[j] = std::max(most[j], std::fabs(x[i + j]));
-  for (; i < columns; i++) most[0] = std::max(most[0], std::fabs(x[i]));
-  return *std::max_element(most, most + LANES);
-}
+constexpr Size AHEAD = 2048;  // bytes of a matrix that are asked for before they are needed
 
 // Levels plus `zero`, and the step of a row.
 template <typename Level>
 float round_row(const float* x, Size columns, float least, int32_t zero, Level* levels) {
-  float step = largest(x, columns) / 127, factor = 1 / std::max(step, least);
+  float step = largest(x, columns, 0, [](float number) { return std::fabs(number); }) / 127, factor = 1 / std::max(step, least);
   for (Size i = 0; i < columns; i++) levels[i] = Level(int32_t(std::nearbyint(x[i] * factor)) + zero);
   return step;
 }
@@ -46,19 +32,18 @@ void dots(const float* x, const float* w, Size columns, Size outputs, float* out
     Floats matrix[WIDTH];
     for (int c = 0; c < WIDTH; c++) {
       __builtin_prefetch(w + c * columns + i + AHEAD / Size(sizeof(float)));
-      matrix[c] = *reinterpret_cast<const Floats*>(w + c * columns + i);
+      matrix[c] = lanes(w + c * columns + i);
     }
     for (int r = 0; r < ROWS; r++) {
-      Floats row = *reinterpret_cast<const Floats*>(x + r * columns + i);
+      const Floats& row = lanes(x + r * columns + i);
       for (int c = 0; c < WIDTH; c++) sums[r][c] += row * matrix[c];
     }
   }
   for (int r = 0; r < ROWS; r++)
     for (int c = 0; c < WIDTH; c++) {
-      float sum = 0;
-      for (Size j = 0; j < LANES; j++) sum += sums[r][c][j];
-      for (Size j = i; j < columns; j++) sum += x[r * columns + j] * w[c * columns + j];
-      out[r * outputs + c] = sum;
+      float rest = 0;
+      for (Size j = i; j < columns; j++) rest += x[r * columns + j] * w[c * columns + j];
+      out[r * outputs + c] = sum(sums[r][c]) + rest;
     }
 }
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from glassformer.core.native import load_library
+from glassformer.kernels.operators import OPERATORS
 
 FEW, SOME = 4, 12
 """From how many rows on, and up to how many, our product in float32 is faster than torch's."""
@@ -20,9 +21,6 @@ SOME_INT8 = 16
 
 LEAST = torch.finfo(torch.float32).tiny
 """Of a row of zeros: what its levels are divided by."""
-
-OPERATORS = torch.library.Library("glassformer", "FRAGMENT")
-"""As operators, so that a compiled graph can hold them; they have no gradient."""
 
 OPERATORS.define("linear(Tensor x, Tensor weight, Tensor? bias) -> Tensor")
 OPERATORS.define("linear_int8(Tensor x, Tensor levels, Tensor steps, Tensor? bias) -> Tensor")

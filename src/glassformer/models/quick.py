@@ -6,9 +6,11 @@ from copy import copy
 
 from torch import nn
 
-from glassformer.kernels.products import library
+from glassformer.kernels import products, softmax
+from glassformer.kernels.softmax import choose_quick_kernel
 from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
+from glassformer.parts.attention import Attention
 from glassformer.parts.head import Head
 from glassformer.parts.part import Part
 from glassformer.parts.product import QuickLinear, quick_product
@@ -24,7 +26,7 @@ def quick_copy(model: Transformer) -> Transformer:
         model: It is left as it is. Elsewhere than on a processor, without a compiler, or of the user's own code, the
             model itself is returned.
     """
-    if isinstance(model, OwnTransformer) or model.device.type != "cpu" or library() is None:
+    if isinstance(model, OwnTransformer) or model.device.type != "cpu" or None in (products.library(), softmax.library()):
         return model
     copies: dict[int, nn.Module] = {}
     made = _copied(model, copies)
@@ -44,6 +46,8 @@ def _copied(module: nn.Module, copies: dict[int, nn.Module]) -> nn.Module:
         made.__class__ = QuickLinear
     if isinstance(made, Head):
         made.product = quick_product
+    elif isinstance(made, Attention):
+        made.choose = choose_quick_kernel
     made._modules = {
         name: None if child is None else _copied(child, copies) for name, child in module._modules.items()
     }

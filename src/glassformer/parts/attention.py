@@ -90,6 +90,8 @@ class Attention(Part):
         if config.type == "shaw":
             assert config.max_distance is not None, "checked when the config was made"
             self.distances = Distances(config.max_distance, config.d_head)
+        self.choose = choose_kernel
+        """How the kernel is chosen for a pass."""
         self.rotary_key = "" if config.rotary is None else config.rotary.model_dump_json()
         self.q_norm: Part | None = None
         self.k_norm: Part | None = None
@@ -220,7 +222,7 @@ class Attention(Part):
                     return mixed
                 return mixed + call.note(distances, "values", distances.values(weights, sight)).to(mixed.dtype)
         capped = config.soft_cap is not None
-        kernel = choose_kernel(config.kernel, sight, of=config.type, soft_cap=capped, bias=bias is not None, must=False)
+        kernel = self.choose(config.kernel, sight, of=config.type, soft_cap=capped, bias=bias is not None, must=False)
         return kernel.attend(q, k, v, sight, bias=bias, scale=self.scale, soft_cap=config.soft_cap, dropout=dropout)
 
     def _weights(self, q: Tensor, k: Tensor, bias: Tensor | None, sight: Sight, call: Call) -> Tensor:
