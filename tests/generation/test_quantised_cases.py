@@ -23,9 +23,7 @@ ORDERS = ([0], [1], [2], [0, 1], [0, 1, 2], [2, 0, 1])
 def test_o01_o03_a_batch_in_8_bits_writes_what_its_rows_write_alone(kind: str, positions: str) -> None:
     model, config = quantise_model(build(kind, positions)), {"max_new_tokens": 8}
     sources = SOURCES if kind == "encoder_decoder" else None
-    expected = [
-        tuple(naive(model, [1, *prompt], 8, sources and sources[row])) for row, prompt in enumerate(PROMPTS)
-    ]
+    expected = [tuple(naive(model, [1, *prompt], 8, sources and sources[row])) for row, prompt in enumerate(PROMPTS)]
     assert len(set(expected)) == 3, "rows that differ show a mix-up"
     for rows in ORDERS:
         for use_cache in (True, False):
