@@ -193,7 +193,7 @@ def test_o13_sums_of_half_precision_are_in_float32(monkeypatch, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_o13_fused_loss_of_half_precision_is_the_plain_one(monkeypatch, dtype):
-    """Of the same rounded logits, and both add up in float32: the loss is equal, gradients within a unit of the largest."""
+    """Of the same rounded logits, and both add up in float32: equal losses, gradients within a unit of the largest."""
     monkeypatch.setattr(fused_module, "CHUNK_ON_CPU", 50)
     inputs = [torch.randn(shape).to(dtype).requires_grad_() for shape in ((40, 8), (11, 8), (11,))]
     labels = torch.randint(0, 11, (40,)).masked_fill(torch.arange(40) % 4 == 1, IGNORED)

@@ -81,7 +81,7 @@ def test_o03_cache_in_8_bits_reproduces_the_full_forward(tiny: Tiny, arguments: 
 
 @torch.no_grad()
 def test_o03_only_numbers_on_an_edge_between_levels_tell_a_cache_from_the_full_forward(tiny: Tiny) -> None:
-    """150 tokens of 20,000 numbers: in float32 a token may be off, by less than 8 bits cost anyway. In float64 none is."""
+    """In float32 one of 150 tokens may be off, by less than 8 bits cost anyway; in float64 none is."""
     model = tiny(200, d_model=128, n_layers=4, n_heads=4, d_ff=512, positions="rotary")
     tokens, chunks = torch.randint(0, 200, (1, 150)), [100, *[1] * 50]
     plain = model(tokens)
