@@ -28,6 +28,8 @@ from .tiny import (
     write_text_file,
 )
 
+OPTIONS = compiling.OPTIONS
+
 ONE_LAYER = {"n_layers": 1}
 """Tracing takes a second or two a layer."""
 
@@ -42,6 +44,7 @@ def traced_only(monkeypatch):
     torch._dynamo.reset()
     counters.clear()
     monkeypatch.setattr(compiling, "BACKEND", "aot_eager")
+    monkeypatch.setattr(compiling, "OPTIONS", None)
     logging.getLogger("torch.__trace").addFilter(nothing)  # else pytest catches a line for each step of tracing
     monkeypatch.setattr("glassformer.training.run.write_run_report", without_report)
     yield
@@ -62,8 +65,8 @@ def losses(tmp_path, recipe):
 
 @pytest.mark.parametrize("kind", ["rows", "buckets"])
 def test_one_graph_makes_the_updates_of_the_plain_run(tmp_path, monkeypatch, kind):
-    """With dropout, of weights too, whose draws are the same, and an uneven last batch; with padding, batches of many shapes, and the
-    loss of a large vocabulary as one operator."""
+    """With dropout, of weights too, whose draws are the same, and an uneven last batch; with padding, batches of many
+    shapes, and the loss of a large vocabulary as one operator."""
 
     def recipe(compile: str):
         if kind == "rows":
@@ -175,6 +178,7 @@ def test_a_number_that_is_not_finite_is_found_module_by_module_in_a_compiled_run
 def test_the_c_compiler_makes_the_same_update(tmp_path, monkeypatch):
     """The one case through inductor."""
     monkeypatch.setattr(compiling, "BACKEND", "inductor")
+    monkeypatch.setattr(compiling, "OPTIONS", OPTIONS)
     trainer, plain = (make_trainer(text(tmp_path, compile=each)) for each in ("on", "off"))
     window = next(trainer.windows())
     state = torch.get_rng_state()
