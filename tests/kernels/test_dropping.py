@@ -61,6 +61,28 @@ def test_dropping_sends_gradients_through_the_weights_that_stay(monkeypatch, cau
     torch.testing.assert_close(torch.autograd.grad(out, (q, k, v), back), torch.autograd.grad(plain, (q, k, v), back))
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(("causal", "masked"), [(True, False), (False, True)])
+def test_a_graph_draws_and_gives_what_it_gives_without(dynamic, causal, masked):
+    """To the last digit, gradients too, for two lengths."""
+    torch._dynamo.reset()
+
+    def attended(q, k, v, mask):
+        return attend_dropping(q, k, v, causal=causal, mask=mask, scale=0.5, dropout=0.4)
+
+    graph = torch.compile(attended, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    for length in (7, 5):
+        q, k, v = tensors((3, 2, length, 4))
+        mask = reachable(causal, masked)[None, None, :length, :length] if masked else None
+        results = []
+        for attend in (attended, graph):
+            torch.manual_seed(1)
+            out = attend(q, k, v, mask)
+            results.append([out, *torch.autograd.grad(out.square().sum(), (q, k, v))])
+        assert all(map(torch.equal, *results))
+    torch._dynamo.reset()
+
+
 def test_dropping_drops_its_share_and_keeps_the_expectation():
     """640,000 weights: the share is within five standard deviations, the sum of each row's weights is 1 on average."""
     q = torch.randn(2, 2, 400, 4)

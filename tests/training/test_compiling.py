@@ -30,6 +30,8 @@ from .tiny import (
     write_text_file,
 )
 
+OPTIONS = compiling.OPTIONS
+
 ONE_LAYER = {"n_layers": 1}
 """Tracing takes a second or two a layer."""
 
@@ -44,6 +46,7 @@ def traced_only(monkeypatch):
     torch._dynamo.reset()
     counters.clear()
     monkeypatch.setattr(compiling, "BACKEND", "aot_eager")
+    monkeypatch.setattr(compiling, "OPTIONS", None)
     logging.getLogger("torch.__trace").addFilter(nothing)  # else pytest catches a line for each step of tracing
     monkeypatch.setattr("glassformer.training.run.write_run_report", without_report)
     yield
@@ -64,12 +67,13 @@ def losses(tmp_path, recipe):
 
 @pytest.mark.parametrize("kind", ["rows", "buckets"])
 def test_one_graph_makes_the_updates_of_the_plain_run(tmp_path, monkeypatch, kind):
-    """With dropout, whose draws are the same, and an uneven last batch; with padding, batches of many shapes, and the
-    loss of a large vocabulary as one operator."""
+    """With dropout, of weights too, whose draws are the same, and an uneven last batch; with padding, batches of many
+    shapes, and the loss of a large vocabulary as one operator."""
 
     def recipe(compile: str):
         if kind == "rows":
-            return text(tmp_path, compile=compile)
+            model = ONE_LAYER | {"attention": {"dropout": 0.2}}
+            return text_model(write_text_file(tmp_path, 20), model=model, compile=compile)
         return translation(tmp_path / "pairs", model=ONE_LAYER, compile=compile, batch_tokens=24, accumulate=2)
 
     if kind == "buckets":
@@ -225,6 +229,7 @@ def test_a_number_that_is_not_finite_is_found_module_by_module_in_a_compiled_run
 def test_the_c_compiler_makes_the_same_update(tmp_path, monkeypatch):
     """The one case through inductor."""
     monkeypatch.setattr(compiling, "BACKEND", "inductor")
+    monkeypatch.setattr(compiling, "OPTIONS", OPTIONS)
     trainer, plain = (make_trainer(text(tmp_path, compile=each)) for each in ("on", "off"))
     window = next(trainer.windows())
     state = torch.get_rng_state()
