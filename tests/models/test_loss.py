@@ -142,6 +142,69 @@ def test_fused_loss_under_autocast_is_near_the_float32_one():
         torch.testing.assert_close(coarse, exact, atol=0.1, rtol=2**-5)
 
 
+def test_o01_padded_rows_have_the_loss_and_gradients_of_each_row_alone(monkeypatch):
+    """On either side, in any order; what stands in the padding is no matter, and gets no gradient."""
+    monkeypatch.setattr(fused_module, "CHUNK_ON_CPU", 14)
+    weight = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
+    rows = [torch.randn(n, 3, dtype=torch.float64) for n in (2, 5, 1)]
+    labels = [torch.randint(0, 7, (len(row),)) for row in rows]
+
+    def learned(x: Tensor, targets: Tensor) -> list[Tensor]:
+        x = x.clone().requires_grad_()
+        total = fused_head_loss(x, weight, None, targets, 0.1)
+        return [total, *torch.autograd.grad(total, [x, weight])]
+
+    alone = [learned(row, targets) for row, targets in zip(rows, labels, strict=True)]
+    for order in ([0, 1, 2], [2, 0, 1]):
+        for left in (True, False):
+            x, targets = torch.full((3, 5, 3), 1e6, dtype=torch.float64), torch.full((3, 5), IGNORED)
+            real = [slice(5 - len(rows[row]), 5) if left else slice(len(rows[row])) for row in order]
+            for at, row in enumerate(order):
+                x[at, real[at]], targets[at, real[at]] = rows[row], labels[row]
+            total, dx, dw = learned(x.flatten(0, 1), targets.flatten())
+            dx = dx.unflatten(0, (3, 5))
+            torch.testing.assert_close(total, sum(each[0] for each in alone))
+            torch.testing.assert_close(dw, sum(each[2] for each in alone))
+            for at, row in enumerate(order):
+                torch.testing.assert_close(dx[at, real[at]], alone[row][1])
+                dx[at, real[at]] = 0.0
+            assert dx.eq(0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_o13_sums_of_half_precision_are_in_float32(monkeypatch, dtype):
+    """2,000 chunks of 10 tokens give what one of all gives, each gradient rounded once, at the end.
+
+    Added up in half precision they would come to a stop: bfloat16 knows no number between 256 and 258.
+    """
+    inputs = [torch.randn(shape).to(dtype).requires_grad_() for shape in ((20_000, 8), (11, 8), (11,))]
+    labels = torch.arange(20_000) % 3  # most words are never right: their gradients all have one sign
+    results = []
+    for chunk in (10 * 11, 20_000 * 11):
+        monkeypatch.setattr(fused_module, "CHUNK_ON_CPU", chunk)
+        total = fused_head_loss(*inputs, labels, 0.1)
+        assert total.dtype == torch.float32
+        results.append([total, *torch.autograd.grad(total, inputs)])
+    for got, expected in zip(*results, strict=True):
+        assert got.isfinite().all()
+        size = float(expected.detach().abs().max())
+        torch.testing.assert_close(got, expected, atol=1e-6 * size, rtol=torch.finfo(got.dtype).eps + 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_o13_fused_loss_of_half_precision_is_the_plain_one(monkeypatch, dtype):
+    """Of the same rounded logits, and both add up in float32: equal losses, gradients within a unit of the largest."""
+    monkeypatch.setattr(fused_module, "CHUNK_ON_CPU", 50)
+    inputs = [torch.randn(shape).to(dtype).requires_grad_() for shape in ((40, 8), (11, 8), (11,))]
+    labels = torch.randint(0, 11, (40,)).masked_fill(torch.arange(40) % 4 == 1, IGNORED)
+    plain = cross_entropy(torch.nn.functional.linear(*inputs), labels, 0.1).sum
+    fused = fused_head_loss(*inputs, labels, 0.1)
+    torch.testing.assert_close(fused, plain)
+    for got, expected in zip(torch.autograd.grad(fused, inputs), torch.autograd.grad(plain, inputs), strict=True):
+        unit = torch.finfo(dtype).eps * float(expected.abs().max())
+        torch.testing.assert_close(got.float(), expected.float(), atol=unit, rtol=0)
+
+
 def test_a_label_that_is_no_token_is_never_taken_for_one():
     """On an accelerator nobody looks at labels beforehand: a negative one must not count as token 0."""
     x, weight = torch.randn(2, 3), torch.randn(5, 3)

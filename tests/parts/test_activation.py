@@ -26,3 +26,14 @@ def test_activation_is_its_formula(name):
     x = torch.linspace(-4, 4, 17, dtype=torch.float64)
     expected = [FORMULAS[name](value) for value in x.tolist()]
     assert ACTIVATIONS[name](x).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_and_its_gradient_are_the_same_in_a_graph(name):
+    """Also where a bend is: at 0."""
+    torch._dynamo.reset()
+    graph = torch.compile(ACTIVATIONS[name], backend="aot_eager", fullgraph=True)
+    x = torch.linspace(-4, 4, 17, dtype=torch.float64, requires_grad=True)
+    results = [(y, *torch.autograd.grad(y.sum(), x)) for y in (ACTIVATIONS[name](x), graph(x))]
+    torch.testing.assert_close(*results)
+    torch._dynamo.reset()

@@ -5,8 +5,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from glassformer.parts import quantised
 from glassformer.parts.embedding import Embedding
 from glassformer.parts.quantised import QuantisedEmbedding, QuantisedLinear, quantise, quantised_linear
+
+HALF = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,44 @@ def test_o01_row_of_a_quantised_product_does_not_depend_on_the_others():
     assert torch.equal(quantised_linear(x, levels, steps), alone)
 
 
+@HALF
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-5])
+def test_o13_rows_of_half_precision_are_rounded_to_their_nearest_level(dtype, size):
+    """A step that is rounded down would make its largest level 128, which 8 bits take for -128; a step below the
+    smallest number of float16 would be no step."""
+    x = (torch.randn(200, 40) * size).to(dtype)
+    levels, step = quantise(x)
+    assert step.dtype == dtype
+    off = (levels.double() * step.double() - x.double()).abs()
+    assert (off <= 0.5 * step.double() * (1 + 1e-5)).all()
+    assert levels.abs().amax() <= 127
+    assert (step.double() - x.double().abs().amax(1, keepdim=True) / 127 <= _unit(step)).all()
+
+
+@HALF
+def test_o13_product_of_half_precision_is_rounded_once_at_the_end(dtype):
+    """Also where its sums, of 40 products of up to 127 * 127, are beyond float16; a row of zeros stays one."""
+    x, (levels, steps) = (100 * torch.randn(5, 40)).to(dtype), quantise(torch.randn(7, 40).to(dtype))
+    x[2], x[3] = 300.0, 0.0
+    levels[0] = 127
+    got = quantised_linear(x, levels, steps)
+    assert torch.equal(got, quantised_linear(x.float(), levels, steps.float()).to(dtype))
+    assert got.isfinite().all()
+    assert got[3].eq(0).all()
+
+
+@HALF
+def test_o13_sums_of_a_device_without_whole_numbers_stay_finite_under_autocast(monkeypatch, dtype):
+    """Its product is that of the processor: 127 * 127 * 40 = 645,160 > 65,504."""
+    levels, steps = quantise(torch.randn(7, 40))
+    levels[0] = 127
+    x = torch.cat((torch.full((1, 40), 3.0), torch.randn(4, 40)))
+    expected = quantised_linear(x, levels, steps)
+    monkeypatch.setattr(quantised, "WHOLE", ())
+    with torch.autocast("cpu", dtype):
+        torch.testing.assert_close(quantised_linear(x, levels, steps), expected, atol=1e-6, rtol=1e-6)
+
+
 def test_quantised_product_of_zeros_is_zero():
     levels, steps = quantise(torch.zeros(3, 4))
     assert torch.equal(quantised_linear(torch.randn(2, 4), levels, steps), torch.zeros(2, 3))
@@ -66,12 +107,9 @@ def test_quantised_parts_use_their_levels():
     torch.testing.assert_close(vectors - table(tokens), expected)
 
 
-def test_quantised_product_keeps_the_type_of_its_rows():
-    levels, steps = quantise(torch.randn(3, 8))
-    x = torch.randn(2, 8)
-    got = quantised_linear(x.bfloat16(), levels, steps.bfloat16())
-    assert got.dtype == torch.bfloat16
-    torch.testing.assert_close(got.float(), quantised_linear(x, levels, steps), atol=0.1, rtol=0.1)
+def _unit(x: torch.Tensor) -> torch.Tensor:
+    """How far the next number is from each."""
+    return (torch.nextafter(x.float().to(x.dtype), torch.full_like(x, torch.inf)) - x).double()
 
 
 def _drawn(vocab_size: int, d_model: int) -> Embedding:

@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 
 from glassformer.core.errors import DivergenceError
@@ -28,6 +30,8 @@ from .tiny import (
     write_text_file,
 )
 
+OPTIONS = compiling.OPTIONS
+
 ONE_LAYER = {"n_layers": 1}
 """Tracing takes a second or two a layer."""
 
@@ -42,6 +46,7 @@ def traced_only(monkeypatch):
     torch._dynamo.reset()
     counters.clear()
     monkeypatch.setattr(compiling, "BACKEND", "aot_eager")
+    monkeypatch.setattr(compiling, "OPTIONS", None)
     logging.getLogger("torch.__trace").addFilter(nothing)  # else pytest catches a line for each step of tracing
     monkeypatch.setattr("glassformer.training.run.write_run_report", without_report)
     yield
@@ -62,12 +67,13 @@ def losses(tmp_path, recipe):
 
 @pytest.mark.parametrize("kind", ["rows", "buckets"])
 def test_one_graph_makes_the_updates_of_the_plain_run(tmp_path, monkeypatch, kind):
-    """With dropout, whose draws are the same, and an uneven last batch; with padding, batches of many shapes, and the
-    loss of a large vocabulary as one operator."""
+    """With dropout, of weights too, whose draws are the same, and an uneven last batch; with padding, batches of many
+    shapes, and the loss of a large vocabulary as one operator."""
 
     def recipe(compile: str):
         if kind == "rows":
-            return text(tmp_path, compile=compile)
+            model = ONE_LAYER | {"attention": {"dropout": 0.2}}
+            return text_model(write_text_file(tmp_path, 20), model=model, compile=compile)
         return translation(tmp_path / "pairs", model=ONE_LAYER, compile=compile, batch_tokens=24, accumulate=2)
 
     if kind == "buckets":
@@ -145,18 +151,67 @@ def test_without_a_compiler_a_run_says_so_and_goes_on(tmp_path, monkeypatch):
     assert told == [(1, "not compiled: there is none")]
 
 
-def test_what_cannot_be_compiled_is_computed_plainly_with_the_same_draws(monkeypatch):
-    def broken(graph, inputs):
-        raise RuntimeError("no such instruction")
+def fails(*_):
+    raise RuntimeError("no such instruction\nin what was made\nand more")
 
-    monkeypatch.setattr(compiling, "BACKEND", broken)
-    trainer = make_trainer(sequences(compile="on", max_steps=1, warmup=1))
-    window = next(trainer.windows())
-    state = torch.get_rng_state()
-    loss = trainer.update(window).loss
-    assert "no such instruction" in str(trainer.compiling.said())
-    torch.set_rng_state(state)
-    assert make_trainer(sequences(compile="off", max_steps=1, warmup=1)).update(window).loss == loss
+
+def broken(graph, inputs):
+    fails()
+
+
+def run_as_is(graph, inputs):
+    return make_boxed_func(graph.forward)
+
+
+broken_backward = aot_autograd(fw_compiler=run_as_is, bw_compiler=fails)
+"""The graph of the forward pass runs, draws and all; the other one does not come about."""
+
+
+@pytest.mark.parametrize(
+    ("backend", "variable"),
+    [
+        pytest.param(broken, False, id="forward"),
+        pytest.param(broken_backward, False, id="backward"),
+        pytest.param(broken_backward, True, id="backward for all shapes"),
+    ],
+)
+def test_what_cannot_be_compiled_is_computed_plainly_with_the_same_draws(tmp_path, monkeypatch, backend, variable):
+    """The numbers of a run that never compiled, two batches an update; one line says so, and torch no word."""
+    monkeypatch.setattr(compiling, "BACKEND", backend)
+    told, logged, ends = [], [], []
+    monkeypatch.setattr(logging.Handler, "handle", lambda handler, record: logged.append(record.getMessage()))
+
+    class Ear(At):
+        def told(self, trainer, step, text):
+            told.append((step, text))
+
+    for compile in ("on", "off"):
+        trainer = make_trainer(text(tmp_path, compile=compile, accumulate=2))
+        trainer.compiling.variable = variable
+        torch.manual_seed(0)
+        fit(trainer, [Ear(9, lambda trainer: None), Witness(tmp_path / f"{compile}.jsonl")])
+        ends.append((witnessed(tmp_path / f"{compile}.jsonl"), list(trainer.model.parameters())))
+        assert not trainer.compiling.compiles
+    (rows, parameters), (expected, others) = ends
+    assert rows == expected
+    assert all(torch.equal(a, b) for a, b in zip(parameters, others, strict=True))
+    assert [step for step, _ in told] == [1]
+    assert "no such instruction" in told[0][1]
+    assert not [line for line in logged if "failed" in line or "Traceback" in line]
+
+
+def test_what_went_through_once_and_then_fails_ends_the_run(monkeypatch):
+    """No compiler is at fault: to compute it again plainly would hide it."""
+    monkeypatch.setattr(
+        compiling, "compiled_objective", lambda model, smoothing, *, variable: partial(objective, model)
+    )
+    trainer = make_trainer(sequences(compile="on"))
+    windows = trainer.windows()
+    trainer.update(next(windows))
+    trainer.model.output_stack.input.embedding.weight.register_hook(fails)
+    with pytest.raises(RuntimeError, match="no such instruction"):
+        trainer.update(next(windows))
+    assert trainer.compiling.compiles
 
 
 def test_a_number_that_is_not_finite_is_found_module_by_module_in_a_compiled_run(tmp_path):
@@ -174,6 +229,7 @@ def test_a_number_that_is_not_finite_is_found_module_by_module_in_a_compiled_run
 def test_the_c_compiler_makes_the_same_update(tmp_path, monkeypatch):
     """The one case through inductor."""
     monkeypatch.setattr(compiling, "BACKEND", "inductor")
+    monkeypatch.setattr(compiling, "OPTIONS", OPTIONS)
     trainer, plain = (make_trainer(text(tmp_path, compile=each)) for each in ("on", "off"))
     window = next(trainer.windows())
     state = torch.get_rng_state()

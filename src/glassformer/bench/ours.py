@@ -34,14 +34,14 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     """
     if isinstance(work, Training | PairTraining):
         return [OurTraining(work, numbers, compiled=compiled) for compiled in (False, True)]
+    kinds = ("float32", "int8") if numbers == "float32" else (numbers,)
     if isinstance(work, Decoding):
         if work.reads or numbers != "float32":
-            return [OurDecoding(work, numbers)]
-        how: tuple[Fast, ...] = ("off", "auto", "on")
-        return [OurDecoding(work, each, fast) for each in ("float32", "int8") for fast in how]
-    if numbers != "float32":
-        return [OurTranslation(work, numbers)]
-    return [OurTranslation(work, each, fast) for each, fast in (("float32", "off"), ("int8", "off"), ("int8", "auto"))]
+            return [OurDecoding(work, each) for each in kinds]
+        how: tuple[Fast, ...] = ("auto", "off", "on")
+        return [OurDecoding(work, each, fast) for each in kinds for fast in how]
+    ways: tuple[Literal["auto", "off"], ...] = ("auto", "off") if numbers == "float32" else ("auto",)
+    return [OurTranslation(work, each, way) for each in kinds for way in ways]
 
 
 SETTINGS = {"off": "as written", "auto": "", "on": "compiled"}
@@ -103,7 +103,7 @@ class OurDecoding(_Ours):
         fast: As of `generate`.
     """
 
-    def __init__(self, work: Decoding, numbers: str, fast: Fast = "off") -> None:
+    def __init__(self, work: Decoding, numbers: str, fast: Fast = "auto") -> None:
         super().__init__(numbers)
         self.work, self.fast = work, fast
         self.setting = SETTINGS[fast]
@@ -141,9 +141,7 @@ class OurTranslation(_Ours):
             quantise_model(model)
         self._loaded = WithNumbers(model, Numbers(self.work.vocab_size, framed=True))
         length = self.work.length
-        self._config = BeamConfig(
-            beam=self.work.beam, max_new_tokens=length, min_new_tokens=length, fast=self.fast
-        )
+        self._config = BeamConfig(beam=self.work.beam, max_new_tokens=length, min_new_tokens=length, fast=self.fast)
         self._sources = self.work.sources()
 
     def turn(self) -> int:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -38,9 +39,10 @@ def load_library(source: Path) -> ctypes.CDLL | None:
         target = _run([compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
         name = f"{source.stem}-{hashlib.sha256(target + _contents(source)).hexdigest()[:16]}.so"
         library = _folder() / name
-        if not library.exists():
-            return _compiled(compiler, source, library)
-        return ctypes.CDLL(str(library))
+        if library.exists():
+            with suppress(OSError):  # of a damaged one
+                return ctypes.CDLL(str(library))
+        return _compiled(compiler, source, library)
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -60,14 +62,11 @@ def _compiled(compiler: str, source: Path, library: Path) -> ctypes.CDLL:
         made = Path(folder) / library.name
         _run([compiler, *FLAGS, str(source), "-o", str(made)])
         loaded = ctypes.CDLL(str(made))  # it stays loaded when its file is gone
-        try:
+        with suppress(OSError):  # without a folder to keep it in, it is made again next time
             library.parent.mkdir(parents=True, exist_ok=True)
             partial = library.with_name(f"{library.name}.{os.getpid()}.partial")
             partial.write_bytes(made.read_bytes())
-            partial.chmod(0o755)
             partial.replace(library)
-        except OSError:
-            pass  # without a folder to keep it in, it is made again next time
         return loaded
 
 

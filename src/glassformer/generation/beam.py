@@ -135,17 +135,19 @@ def _search(
 
         ends = list(tokenizer.eos_ids)
         too_early = ends if step <= config.min_new_tokens else []
-        logprobs = log_softmax(logits)[:, : tokenizer.vocab_size]
+        scores = log_softmax(logits)
+        logprobs = scores[:, : tokenizer.vocab_size]
         logprobs[:, too_early] = -torch.inf
         n_ends = max(len(ends), 1)
         values, ids = most_probable(logprobs, config.beam + n_ends)  # beam that go on, and those that end
-        if not bool((values[:, 0] > -torch.inf).all()):  # NaN is not, either
+        best = values[:, 0]
+        if not bool(((best > -torch.inf) & (best <= 0)).all()):  # NaN is neither
             numbers = [sentence.index for sentence, _ in rows]
-            require_numbers(logprobs, step, numbers)
-            require_choice(forbid(logprobs, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
+            require_numbers(scores, step, numbers)
+            require_choice(forbid(scores, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
         before = values.new_tensor([prefix.logprob for _, prefix in rows], dtype=torch.float64).view(-1, width)
-        best = best_continuations(before, values, ids, (1 + n_ends) * config.beam)
-        for sentence, continuations in zip(sentences, best, strict=True):
+        found = best_continuations(before, values, ids, (1 + n_ends) * config.beam)
+        for sentence, continuations in zip(sentences, found, strict=True):
             sentence.take(continuations)
 
         kept = [i for i, sentence in enumerate(sentences) if not sentence.done]

@@ -175,7 +175,7 @@ def _steps(
     rows = [row for row in rows if row.ends() is None]
     if not rows:
         return
-    if config.fast != "off" and tape is None:
+    if config.fast != "off":
         model = quick_copy(model)
     modules = list(model.modules())
     memory = None

@@ -23,9 +23,21 @@ def keep_some(x: Tensor, p: float) -> tuple[UInt8[Tensor, " ..."], float]:
         1 = stays, else 0: to multiply with, bytes are converted in half the time that truth values take.
         *Shape:* that of x. And 1 / (1 - p).
     """
-    threshold = min(round(p * STEPS), STEPS - 1)  # below 1, so that a scale exists
     draw = _drawn if torch.compiler.is_compiling() else _draw  # what an operator costs by itself is more than a draw
-    return draw(x, threshold), STEPS / (STEPS - threshold)
+    return draw(x, _threshold(p)), enlargement(p)
+
+
+def enlargement(p: float) -> float:
+    """Return what `keep_some` says that the numbers that stay are multiplied with.
+
+    Args:
+        p: Share that becomes zero, from 0 to below 1.
+    """
+    return STEPS / (STEPS - _threshold(p))
+
+
+def _threshold(p: float) -> int:
+    return min(round(p * STEPS), STEPS - 1)  # below 1, so that a scale exists
 
 
 def _draw(x: Tensor, threshold: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from glassformer.kernels.draws import keep_some
+from glassformer.kernels.draws import enlargement, keep_some
 
 AT_ONCE = 1 << 18
 """Weights made at once: 1 MiB of float32, which stays in a core's own cache from the scores to the output."""
@@ -39,59 +40,105 @@ def attend_dropping(
         scale: What scores are multiplied with.
         dropout: Share that becomes zero, from 0 to below 1.
     """
-    out: Tensor = _Dropping.apply(q, k, v, causal, mask, scale, dropout)  # type: ignore[no-untyped-call]
+    out: Tensor = _attend(q, k, v, causal, mask, scale, dropout)[0]
     return out
 
 
-class _Dropping(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None, scale: float, dropout: float
-    ) -> Tensor:
-        n, heads, length, _ = q.shape
-        out = q.new_empty(n, length, heads, v.shape[-1]).transpose(1, 2)  # as whoever joins the heads wants it
-        kept: list[Tensor] = []
-        for rows, queries, keys in _pieces(q, k, causal):
-            scores = (q[rows, :, queries] * scale) @ k[rows, :, keys].mT
-            if causal:
-                among = scores[..., queries.start :]  # all keys before are seen by all of these queries
-                hidden = torch.ones(among.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-                among.masked_fill_(hidden, -torch.inf)
-            if mask is not None:
-                of_rows = mask if mask.shape[0] == 1 else mask[rows]
-                scores.masked_fill_(~of_rows[:, :, queries, keys], -torch.inf)
-            weights = scores.softmax(-1)
-            keep, enlarged = keep_some(weights, dropout)
-            out[rows, :, queries] = (weights * enlarged).mul_(keep) @ v[rows, :, keys]
-            kept += (weights, keep)
-            ctx.enlarged = enlarged
-        ctx.causal, ctx.scale = causal, scale
-        ctx.save_for_backward(q, k, v, *kept)
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None, None]:
-        q, k, v, *kept = ctx.saved_tensors
-        dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        pairs = zip(kept[::2], kept[1::2], strict=True)
-        for (rows, queries, keys), (weights, keep) in zip(_pieces(q, k, ctx.causal), pairs, strict=True):
-            dy = gradient[rows, :, queries]
-            dv[rows, :, keys] += (weights * ctx.enlarged).mul_(keep).mT @ dy
-            dw = (dy @ v[rows, :, keys].mT).mul_(ctx.enlarged).mul_(keep)
-            ds = torch._softmax_backward_data(dw, weights, -1, weights.dtype).mul_(ctx.scale)
-            dq[rows, :, queries] = ds @ k[rows, :, keys]
-            dk[rows, :, keys] += ds.mT @ q[rows, :, queries]
-        return dq, dk, dv, None, None, None, None
+@torch.library.custom_op(
+    "glassformer::attend_dropping",
+    mutates_args=(),
+    schema="(Tensor q, Tensor k, Tensor v, bool causal, Tensor? mask, float scale, float dropout)"
+    " -> (Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.nondeterministic_seeded,),
+)
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None, scale: float, dropout: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output, all weights piece after piece, and which of them stay; an operator, so that a graph can hold it."""
+    out, all_weights, all_kept = _room(q, k, v, causal, mask, scale, dropout)
+    for (rows, queries, keys), weights, kept in _pieces(q, k, causal, all_weights, all_kept):
+        scores = (q[rows, :, queries] * scale) @ k[rows, :, keys].mT
+        if causal:
+            among = scores[..., queries.start :]  # all keys before are seen by all of these queries
+            among += among.new_full(among.shape[-2:], -torch.inf).triu_(1)
+        if mask is not None:
+            of_rows = mask if mask.shape[0] == 1 else mask[rows]
+            scores.masked_fill_(~of_rows[:, :, queries, keys], -torch.inf)
+        torch.softmax(scores, -1, out=weights)
+        keep, enlarged = keep_some(weights, dropout)
+        kept.copy_(keep)
+        out[rows, :, queries] = (weights * keep.to(weights.dtype)) @ (v[rows, :, keys] * enlarged)
+    return out, all_weights, all_kept
 
 
-def _pieces(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[slice, slice, slice]]:
-    """Yield which rows, which of their queries, and which keys those may see."""
+@_attend.register_fake
+def _room(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None, scale: float, dropout: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    n, heads, length, _ = q.shape
+    out = q.new_empty(n, length, heads, v.shape[-1]).transpose(1, 2)  # as whoever joins the heads wants it
+    weights = q.new_empty(n * heads * length * k.shape[2])  # causal pieces leave the end alone
+    return out, weights, weights.new_empty(weights.shape, dtype=torch.uint8)
+
+
+@torch.library.custom_op(
+    "glassformer::attend_dropping_backward",
+    mutates_args=(),
+    schema="(Tensor gradient, Tensor q, Tensor k, Tensor v, Tensor weights, Tensor kept, bool causal, float scale,"
+    " float dropout) -> (Tensor, Tensor, Tensor)",
+)
+def _gradients(
+    gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, all_weights: Tensor, all_kept: Tensor,
+    causal: bool, scale: float, dropout: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    enlarged = enlargement(dropout)
+    for (rows, queries, keys), weights, kept in _pieces(q, k, causal, all_weights, all_kept):
+        dy = gradient[rows, :, queries] * enlarged
+        keep = kept.to(weights.dtype)  # by itself: within a product it takes twice as long
+        dv[rows, :, keys] += (weights * keep).mT @ dy
+        dw = (dy @ v[rows, :, keys].mT).mul_(keep)
+        ds = torch._softmax_backward_data(dw, weights, -1, weights.dtype)
+        dq[rows, :, queries] = (ds @ k[rows, :, keys]).mul_(scale)
+        dk[rows, :, keys] += ds.mT @ (q[rows, :, queries] * scale)
+    return dq, dk, dv
+
+
+@_gradients.register_fake
+def _gradient_shapes(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.set_materialize_grads(False)  # of the weights there is none
+    q, k, v, ctx.causal, _, ctx.scale, ctx.dropout = inputs
+    ctx.save_for_backward(q, k, v, *output[1:])
+
+
+def _backward(ctx: Any, gradient: Tensor, *_: object) -> tuple[Tensor | None, ...]:
+    dq, dk, dv = _gradients(gradient, *ctx.saved_tensors, ctx.causal, ctx.scale, ctx.dropout)
+    return dq, dk, dv, None, None, None, None
+
+
+_attend.register_autograd(_backward, setup_context=_keep)
+
+
+def _pieces(
+    q: Tensor, k: Tensor, causal: bool, weights: Tensor, kept: Tensor
+) -> Iterator[tuple[tuple[slice, slice, slice], Tensor, Tensor]]:
+    """Yield which rows, which of their queries, and which keys those may see; and where of these the weights and what
+    stays of them belong."""
     n, heads, length, _ = q.shape
     n_keys = k.shape[2]
-    rows = max(1, AT_ONCE // (heads * length * n_keys))
+    at_once = max(1, AT_ONCE // (heads * length * n_keys))
     queries = max(1, min(length, AT_ONCE // (heads * n_keys)))
-    for row in range(0, n, rows):
+    done = 0
+    for row in range(0, n, at_once):
+        rows = min(n, row + at_once) - row
         for begin in range(0, length, queries):
             end = min(length, begin + queries)
-            yield slice(row, row + rows), slice(begin, end), slice(0, end if causal else n_keys)
+            seen = end if causal else n_keys
+            shape = (rows, heads, end - begin, seen)
+            there = slice(done, done := done + math.prod(shape))
+            piece = slice(row, row + rows), slice(begin, end), slice(0, seen)
+            yield piece, weights[there].view(shape), kept[there].view(shape)

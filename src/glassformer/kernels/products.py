@@ -79,15 +79,16 @@ OPERATORS.impl("linear", _linear, "CPU")
 OPERATORS.impl("linear_int8", _linear_int8, "CPU")
 
 
-@torch.library.register_fake("glassformer::linear")
 def _shape(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return x.new_empty(*x.shape[:-1], weight.shape[0])
 
 
-@torch.library.register_fake("glassformer::linear_int8")
 def _shape_int8(x: Tensor, levels: Tensor, steps: Tensor, bias: Tensor | None) -> Tensor:
     return x.new_empty(*x.shape[:-1], levels.shape[0])
 
+
+torch.library.register_fake("glassformer::linear", _shape)
+torch.library.register_fake("glassformer::linear_int8", _shape_int8)
 
 linear: Callable[[Tensor, Tensor, Tensor | None], Tensor] = torch.ops.glassformer.linear.default
 linear_int8: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor] = torch.ops.glassformer.linear_int8.default

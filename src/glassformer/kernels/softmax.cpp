@@ -94,6 +94,7 @@ extern "C" void log_softmax(float* x, Size rows, Size columns, int threads) {
     float rest = 0;
     for (; i < columns; i++) rest += std::exp(row[i] - most);
     float log_total = std::log(sum(total) + rest);
+    if (std::isnan(log_total)) continue;
     for (i = 0; i < columns; i++) row[i] = row[i] - most - log_total;
   }
 }

@@ -14,6 +14,7 @@ from torch import Tensor
 from glassformer.core.call import Sight
 from glassformer.core.mask import Mask, Structure
 from glassformer.core.native import load_library
+from glassformer.core.protocols import AttentionKernel
 from glassformer.kernels.operators import OPERATORS
 from glassformer.kernels.registry import choose_kernel
 from glassformer.kernels.sdpa import SdpaKernel
@@ -54,10 +55,11 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) 
 OPERATORS.impl("attend", _attend, "CPU")
 
 
-@torch.library.register_fake("glassformer::attend")
 def _shape(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) -> Tensor:
     return q.new_empty(*q.shape[:3], v.shape[3])
 
+
+torch.library.register_fake("glassformer::attend", _shape)
 
 _operator: Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor] = torch.ops.glassformer.attend.default
 
@@ -108,16 +110,19 @@ _FEW = FewKernel()
 
 def choose_quick_kernel(
     name: str, sight: Sight, *, of: str = "softmax", soft_cap: bool = False, bias: bool = False, must: bool = True
-):
+) -> AttentionKernel:
     """Return this kernel where "auto" may take it, else what `choose_kernel` returns."""
-    if name == "auto" and of == "softmax":
-        if _FEW.never(sight.mask, soft_cap=soft_cap, bias=bias) is None and _FEW.refuses(sight) is None:
-            return _FEW
+    reasons = _FEW.never(sight.mask, soft_cap=soft_cap, bias=bias), _FEW.refuses(sight)
+    if name == "auto" and of == "softmax" and reasons == (None, None):
+        return _FEW
     return choose_kernel(name, sight, of=of, soft_cap=soft_cap, bias=bias, must=must)
 
 
 def quick_log_softmax(x: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
-    """Return log softmax of each row; on a processor and in float32 x itself, changed. *Shape:* that of x."""
+    """Return log softmax of each row; on a processor and in float32 x itself, changed. *Shape:* that of x.
+
+    There, a row that no distribution can be made of (NaN, +inf, nothing but -inf) stays as it is.
+    """
     functions = library() if x.dtype == torch.float32 and x.device.type == "cpu" and x.is_contiguous() else None
     if functions is None:
         return torch.log_softmax(x, -1, dtype=torch.promote_types(x.dtype, torch.float32))

@@ -75,7 +75,7 @@ def _head_loss(
         if bias is not None:
             db += logits.sum(0)
         gradient = logits.to(x.dtype)
-        dx[chosen] = gradient @ weight.to(x.dtype)
+        dx[chosen] = (gradient @ weight.to(x.dtype)).to(exact)
         dw.addmm_(gradient.t().to(dw.dtype), states.to(dw.dtype))
     return total, dx, dw, db
 
@@ -90,13 +90,18 @@ def _shapes(
 
 
 def _room(x: Tensor, weight: Tensor, bias: Tensor | None, wanted: bool) -> list[Tensor]:
-    return [torch.zeros_like(each) if wanted and each is not None else x.new_empty(0) for each in (x, weight, bias)]
+    """Where the gradients are added up and kept until they are scaled: in float32 at least."""
+    exact = torch.promote_types(x.dtype, torch.float32)
+    return [
+        torch.zeros_like(each, dtype=exact) if wanted and each is not None else x.new_empty(0, dtype=exact)
+        for each in (x, weight, bias)
+    ]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*output[1:])
-    ctx.biased = inputs[2] is not None
+    ctx.types = [None if each is None else each.dtype for each in inputs[:3]]
 
 
 def _backward(ctx: Any, gradient: Tensor | None, *of_gradients: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -104,8 +109,11 @@ def _backward(ctx: Any, gradient: Tensor | None, *of_gradients: Tensor | None) -
         raise NotImplementedError("the loss of a large vocabulary has no second derivative")
     if gradient is None:
         return (None,) * 6
-    dx, dw, db = (each * gradient.to(each.dtype) for each in ctx.saved_tensors)
-    return dx, dw, db if ctx.biased else None, None, None, None
+    scaled = (
+        None if dtype is None else (each * gradient).to(dtype)
+        for each, dtype in zip(ctx.saved_tensors, ctx.types, strict=True)
+    )
+    return *scaled, None, None, None
 
 
 _head_loss.register_autograd(_backward, setup_context=_keep)

@@ -26,7 +26,9 @@ def quick_copy(model: Transformer) -> Transformer:
         model: It is left as it is. Elsewhere than on a processor, without a compiler, or of the user's own code, the
             model itself is returned.
     """
-    if isinstance(model, OwnTransformer) or model.device.type != "cpu" or None in (products.library(), softmax.library()):
+    if isinstance(model, OwnTransformer) or model.device.type != "cpu":
+        return model
+    if products.library() is None or softmax.library() is None:
         return model
     copies: dict[int, nn.Module] = {}
     made = _copied(model, copies)
@@ -48,7 +50,5 @@ def _copied(module: nn.Module, copies: dict[int, nn.Module]) -> nn.Module:
         made.product = quick_product
     elif isinstance(made, Attention):
         made.choose = choose_quick_kernel
-    made._modules = {
-        name: None if child is None else _copied(child, copies) for name, child in module._modules.items()
-    }
+    made._modules = {name: None if child is None else _copied(child, copies) for name, child in module._modules.items()}
     return made

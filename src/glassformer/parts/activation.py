@@ -12,6 +12,17 @@ from torch.nn import functional as F
 _TWICE = 2 * math.sqrt(2 / math.pi)
 
 
+def relu(x: Tensor) -> Tensor:
+    """Return max(0, x).
+
+    A compiled graph computes x h, h = 1 where x > 0, else 0: of a maximum it would keep truth values for the way back,
+    which on a processor are written one by one.
+    """
+    if torch.compiler.is_compiling():
+        return x * x.detach().sign().clamp_min(0)
+    return F.relu(x)
+
+
 def gelu_tanh(x: Tensor) -> Tensor:
     """Return GELU in the tanh approximation, as GPT-2 computes it.
 
@@ -28,7 +39,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,  # max(0, x)
+    "relu": relu,
     "gelu": F.gelu,  # x Phi(x), Phi the normal distribution function
     "gelu_tanh": gelu_tanh,
     "silu": F.silu,  # x / (1 + exp(-x)), also called swish

@@ -149,42 +149,41 @@ class Attention(Part):
         return call.note(self, "output", self.output(joined))
 
     def _self_qkv(self, x: Tensor, call: Call) -> tuple[Tensor, Tensor, Tensor]:
-        n_heads, n_kv_heads, d_head = self.config.n_heads, self.config.n_kv_heads, self.config.d_head
-        qkv = self._split_heads(self.qkv(x))  # (B, H + 2K, T, E)
-        qk, v = qkv.split([n_heads + n_kv_heads, n_kv_heads], dim=1)
-        if self.q_norm is not None and self.k_norm is not None:
-            q, k = qk.split([n_heads, n_kv_heads], dim=1)
-            qk = torch.cat((self._normed("q", q, self.q_norm, call), self._normed("k", k, self.k_norm, call)), dim=1)
-        elif self.config.rotary is not None and (call.wants(self, "q_projected") or call.wants(self, "k_projected")):
-            q, k = qk.split([n_heads, n_kv_heads], dim=1)
-            qk = torch.cat((call.note(self, "q_projected", q), call.note(self, "k_projected", k)), dim=1)
-        if self.config.rotary is not None:
-            rotary = self.config.rotary
+        rotary, d_head, (q_size, kv_size, _) = self.config.rotary, self.config.d_head, self.sizes
+        shown = call.wants(self, "q_projected") or call.wants(self, "k_projected")
+        together = rotary is not None and self.q_norm is None and not shown  # q and k are turned in one go
+        sizes = [q_size + kv_size, kv_size] if together else self.sizes
+        *parts, v = (self._split_heads(part) for part in self.qkv(x).split(sizes, dim=-1))
+        if not together:
+            q, k = parts
+            parts = [self._normed("q", q, self.q_norm, call), self._normed("k", k, self.k_norm, call)]
+        if rotary is not None:
             exact = torch.promote_types(x.dtype, torch.float32)
             angles = call.once(
                 ("rotary", self.rotary_key, d_head, exact),
                 lambda: rotary_angles(call.places.position, d_head, rotary, dtype=exact),
             )
-            qk = rotate(qk, angles, rotary)
-        q, k = qk.split([n_heads, n_kv_heads], dim=1)
+            qk = parts[0] if together else torch.cat(parts, dim=1)  # (B, H + K, T, E)
+            parts = list(rotate(qk, angles, rotary).split([self.config.n_heads, self.config.n_kv_heads], dim=1))
+        q, k = parts
         return call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
 
     def _cross_qkv(self, x: Tensor, call: Call, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        q = self._split_heads(self.q(x))
-        q = call.note(self, "q", q if self.q_norm is None else self._normed("q", q, self.q_norm, call))
+        q = call.note(self, "q", self._normed("q", self._split_heads(self.q(x)), self.q_norm, call))
         cache = call.layer_cache
         if cache is not None and cache.cross is not None and call.has_begun:
             k, v = cache.cross
         else:
             assert memory is not None, "cross-attention without a memory"
             k, v = (self._split_heads(part) for part in self.kv(memory).chunk(2, dim=-1))
-            k = k if self.k_norm is None else self._normed("k", k, self.k_norm, call)
+            k = self._normed("k", k, self.k_norm, call)
             if cache is not None:
                 cache.cross = (k, v)
         return q, call.note(self, "k", k), call.note(self, "v", v)
 
-    def _normed(self, name: str, x: Tensor, norm: Part, call: Call) -> Tensor:
-        return call.note(norm, "output", norm(call.note(self, f"{name}_projected", x)))
+    def _normed(self, name: str, x: Tensor, norm: Part | None, call: Call) -> Tensor:
+        x = call.note(self, f"{name}_projected", x)
+        return x if norm is None else call.note(norm, "output", norm(x))
 
     def _split_heads(self, x: Tensor) -> Tensor:
         heads = torch.unflatten(x, -1, (-1, self.config.d_head))  # (B, T, H, E)

@@ -49,9 +49,9 @@ def quick_product(x: Tensor, weight: Tensor, step: Tensor | None, bias: Tensor |
     """
     rows, exact = x.numel() // x.shape[-1], torch.float32
     if x.dtype == exact and rows and weight.is_contiguous() and (bias is None or bias.dtype == exact):
-        if step is not None:
+        if step is not None and step.dtype == exact:
             return linear_int8(x, weight, step, bias)
-        if FEW <= rows <= SOME and weight.numel() >= LARGE and weight.dtype == exact:
+        if step is None and FEW <= rows <= SOME and weight.numel() >= LARGE and weight.dtype == exact:
             return linear(x, weight, bias)
     return product(x, weight, step, bias)
 

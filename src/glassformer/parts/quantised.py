@@ -12,6 +12,9 @@ from glassformer.parts.embedding import Embedding
 MOST = 127
 """The largest level; -128 is left out, so that a matrix and its negative are rounded alike."""
 
+WHOLE = ("cpu",)
+"""Kinds of device whose product of whole numbers takes all shapes."""
+
 
 def quantise(x: Float[Tensor, "*row column"]) -> tuple[Int8[Tensor, "*row column"], Float[Tensor, "*row 1"]]:
     """Round each row to whole multiples of a step of its own.
@@ -24,10 +27,15 @@ def quantise(x: Float[Tensor, "*row column"]) -> tuple[Int8[Tensor, "*row column
         x: Rows; all numbers finite. *Shape:* (..., I).
 
     Returns:
-        Levels, in 8 bits, and steps, in the type of x. *Shapes:* (..., I), (..., 1).
+        Levels, in 8 bits, and steps, in the type of x, never rounded down: so no level is beyond 127.
+        *Shapes:* (..., I), (..., 1).
     """
-    step = x.abs().amax(-1, keepdim=True) / MOST
-    return (x * (1 / step.clamp(min=torch.finfo(x.dtype).tiny))).round().to(torch.int8), step
+    exact = torch.promote_types(x.dtype, torch.float32)
+    wanted = x.abs().amax(-1, keepdim=True).to(exact) / MOST
+    step = wanted.to(x.dtype)
+    if x.dtype != exact:
+        step = torch.where(step.to(exact) < wanted, torch.nextafter(step, torch.full_like(step, torch.inf)), step)
+    return (x.to(exact) * (1 / step.to(exact).clamp(min=torch.finfo(exact).tiny))).round().to(torch.int8), step
 
 
 def quantised_linear(
@@ -53,10 +61,11 @@ def quantised_linear(
     """
     exact = torch.promote_types(x.dtype, torch.float32)
     rows, step = quantise(x.to(exact).flatten(0, -2))
-    if x.device.type == "cpu":
+    if x.device.type in WHOLE:
         product = torch._int_mm(rows, levels.t()).to(exact)
-    else:  # its product of whole numbers takes only some shapes; float32 holds these sums to within rounding
-        product = F.linear(rows.to(exact), levels.to(exact))
+    else:  # float32 holds these sums to within rounding; float16, which autocast would choose, ends at 65,504
+        with torch.autocast(x.device.type, enabled=False):
+            product = F.linear(rows.to(exact), levels.to(exact))
     product = (product * step * steps.to(exact).squeeze(-1)).unflatten(0, x.shape[:-1])
     result: Tensor = (product if bias is None else product + bias).to(x.dtype)
     return result

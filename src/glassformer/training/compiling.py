@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer.core.compilers import no_compiler
+from glassformer.core.errors import GlassformerError
 from glassformer.core.places import Places
 from glassformer.data.batch import Batch
 from glassformer.models.output import Loss
@@ -18,6 +22,9 @@ from glassformer.training.config import TrainingConfig
 from glassformer.training.objective import objective
 
 BACKEND = "inductor"
+
+OPTIONS: dict[str, str | int | bool | Callable[..., Any]] | None = {"cpp_wrapper": True}
+"""Of the graph of one shape: what calls its kernels is compiled, too."""
 
 MEASURED, WARM = 20, 5
 """Updates whose time counts, without and with a graph; and those before them, in which the graph is made."""
@@ -57,22 +64,32 @@ class Compiling:
         return self.state in ("on", "graph pace")
 
     def objective(self, batch: Batch) -> Loss:
-        """Return the loss of a batch; should no graph of the forward pass come about, the plain one; `said` says so.
+        """Return the loss of a batch.
 
         Args:
             batch: On the model's device.
+
+        Raises:
+            Exception: Whatever a compiler raises, here or in the backward pass; ask `gives_up`.
         """
         if self.compiles:
-            from torch._dynamo.exc import TorchDynamoException  # takes a second to import
-
-            random = torch.get_rng_state()
-            try:
-                return self._compiled(batch)
-            except TorchDynamoException as error:
-                torch.set_rng_state(random)
-                lines = str(error).strip().splitlines() or [type(error).__name__]
-                self._decide("off", f"not compiled: {' '.join(lines[:2])}")
+            return self._compiled(batch)
         return objective(self.model, batch, label_smoothing=self.smoothing)
+
+    def gives_up(self, error: Exception) -> bool:
+        """Return whether a batch is to be computed again, from here on plainly, since no graph came about.
+
+        Args:
+            error: What ended its forward or backward pass. A backward pass is compiled when it is first gone through.
+        """
+        from torch._dynamo.exc import TorchDynamoException  # takes a second to import
+
+        new = isinstance(error, TorchDynamoException) or not self._made  # what ran once has another trouble
+        if not self.compiles or not new or isinstance(error, GlassformerError):
+            return False
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        self._decide("off", f"not compiled: {' '.join(lines[:2])}")
+        return True
 
     def measured(self, seconds: float, tokens: int, left: int) -> None:
         """Take note of an update, in which a graph may have been made; "auto" decides by it.
@@ -120,9 +137,10 @@ class Compiling:
 
     def _compiled(self, batch: Batch) -> Loss:
         if self._graph is None:
-            self._graph = compiled_objective(self.model, self.smoothing, variable=self.variable)
             self._made = False
-        return self._graph(batch)
+            self._graph = compiled_objective(self.model, self.smoothing, variable=self.variable)
+        with nullcontext() if self._made else _without_tracebacks():
+            return self._graph(batch)
 
 
 def compiled_objective(model: Transformer, label_smoothing: float, *, variable: bool) -> Callable[[Batch], Loss]:
@@ -139,7 +157,8 @@ def compiled_objective(model: Transformer, label_smoothing: float, *, variable: 
         found: Loss = model(inputs, places=places, memory=memory, labels=labels, label_smoothing=label_smoothing)
         return found
 
-    graph = torch.compile(loss, fullgraph=True, dynamic=True if variable else None, backend=BACKEND)
+    options = None if variable else OPTIONS
+    graph = torch.compile(loss, fullgraph=True, dynamic=True if variable else None, backend=BACKEND, options=options)
 
     def of_batch(batch: Batch) -> Loss:
         places, sources = _places(batch.places), None if batch.source is None else _places(batch.source_places)
@@ -147,6 +166,18 @@ def compiled_objective(model: Transformer, label_smoothing: float, *, variable: 
         return found
 
     return of_batch
+
+
+@contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """torch prints one where it cannot compile a backward pass for all shapes, and goes on; `gives_up` has its line."""
+    log = logging.getLogger("torch._functorch")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _places(places: Places) -> Places:

@@ -147,13 +147,25 @@ class Trainer:
         """Add up the gradients of the mean loss over all batches; return the sum of their losses."""
         total = torch.zeros((), device=self.model.device)
         for batch in window:
-            with self.timed("forward"):
-                loss = self._loss(batch)
-            total += loss.sum.detach()
-            with self.timed("backward"):
-                self._send_back(loss.sum, tokens)
+            total += self._pass(batch, tokens)
         self.scaler.unscale_(self.optimizer)
         return total
+
+    def _pass(self, batch: Batch, tokens: int) -> torch.Tensor:
+        """Send the loss of a batch back and return it; if no graph comes about, again without, from the same draws."""
+        random = RandomState.now(self.model.device) if self.compiling.compiles else None
+        try:
+            with self.timed("forward"):
+                loss = self._loss(batch).sum
+            with self.timed("backward"):
+                self._send_back(loss, tokens)
+        except Exception as error:  # compilers raise whatever they like
+            if random is None or not self.compiling.gives_up(error):
+                raise
+            random.restore()
+        else:
+            return loss.detach()
+        return self._pass(batch, tokens)
 
     def _send_back(self, loss: torch.Tensor, tokens: int) -> None:
         self.scaler.scale(loss / tokens).backward()

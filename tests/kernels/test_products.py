@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from glassformer.kernels.products import FEW, SOME, SOME_INT8, library, linear, linear_int8
+from glassformer.parts.quantised import quantise, quantised_linear
+
+pytestmark = pytest.mark.skipif(library() is None, reason="there is no C++ compiler")
+
+MATRICES = [(1, 1), (3, 5), (37, 77), (64, 64), (130, 3), (33, 200)]
+ROWS = [1, 2, 3, 7, 8, SOME, SOME_INT8, SOME_INT8 + 1, 40]
+
+
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("shape", MATRICES)
+def test_float_product_is_that_of_torch(shape, offset):
+    weight, bias = torch.randn(shape), torch.randn(shape[0]) if offset else None
+    for rows in range(1, 2 * SOME):
+        x = torch.randn(rows, shape[1])
+        exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
+        torch.testing.assert_close(linear(x, weight, bias).double(), exact, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("shape", MATRICES)
+def test_o40_product_of_whole_numbers_is_the_readable_one_to_the_last_bit(shape, offset):
+    (levels, steps), bias = quantise(torch.randn(shape)), torch.randn(shape[0]) if offset else None
+    for rows in ROWS:
+        x = torch.randn(rows, shape[1]) * torch.logspace(-6, 6, rows).unsqueeze(1)
+        x[0, 0] = 0.0
+        assert torch.equal(linear_int8(x, levels, steps, bias), quantised_linear(x, levels, steps, bias))
+
+
+def test_rows_of_zeros_and_of_the_smallest_numbers_are_no_exception():
+    levels, steps = quantise(torch.randn(5, 70))
+    for x in (torch.zeros(3, 70), torch.full((20, 70), 1e-44), torch.full((2, 70), 3e38)):
+        assert torch.equal(linear_int8(x, levels, steps, None), quantised_linear(x, levels, steps))
+
+
+def test_o01_row_of_a_product_does_not_depend_on_the_others():
+    weight, bias, x = torch.randn(30, 100), torch.randn(30), torch.randn(SOME, 100)
+    assert torch.equal(linear(x, weight, bias), torch.cat([linear(row[None], weight, bias) for row in x]))
+    x, (levels, steps) = torch.randn(3 * SOME_INT8, 100), quantise(weight)
+    alone = torch.cat([linear_int8(row[None], levels, steps, bias) for row in x])
+    assert torch.equal(linear_int8(x, levels, steps, bias), alone)
+
+
+def test_products_take_rows_of_any_shape_and_layout():
+    weight = torch.randn(6, 8)
+    x = torch.randn(8, 3, 2).permute(1, 2, 0)
+    levels, steps = quantise(weight)
+    torch.testing.assert_close(linear(x, weight, None), F.linear(x, weight), atol=1e-5, rtol=1e-5)
+    assert torch.equal(linear_int8(x, levels, steps, None), quantised_linear(x, levels, steps))
+
+
+def test_products_are_operators_that_a_graph_can_hold():
+    x, weight, bias = torch.randn(FEW, 16), torch.randn(8, 16), torch.randn(8)
+    levels, steps = quantise(weight)
+    tests = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.glassformer.linear.default, (x, weight, bias), test_utils=tests)
+    torch.library.opcheck(torch.ops.glassformer.linear_int8.default, (x, levels, steps, None), test_utils=tests)
+    graph = torch.compile(lambda x: linear(x, weight, bias) + linear_int8(x, levels, steps, bias), backend="aot_eager")
+    with torch.no_grad():
+        assert torch.equal(graph(x), linear(x, weight, bias) + linear_int8(x, levels, steps, bias))
