@@ -38,8 +38,9 @@ def _compete(*field: Contestant) -> Contest:
 
 
 def _eager(work: Work, peer: str, numbers: str = "float32") -> list[Contestant]:
-    """Ours and the peer's, without what must be compiled first."""
-    return [each for each in contestants(work, [peer], [numbers]) if "compiled" not in each.setting]
+    """Ours as it is by default and the peer's, without what must be compiled first."""
+    found = contestants(work, [peer], [numbers])
+    return [each for each in found if "compiled" not in each.setting and each.setting != "as written"]
 
 
 def _ours(work: Work, numbers: str) -> list[Contestant]:
