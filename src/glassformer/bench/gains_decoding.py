@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,9 +14,11 @@ from glassformer.bench.gain import Gain
 from glassformer.bench.numbers import Numbers
 from glassformer.bench.workloads import LLAMA_110M, WORK, Decoding
 from glassformer.core.compilers import no_compiler
-from glassformer.generation.config import GenerationConfig
+from glassformer.generation.beam import beam_search
+from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.fast import Fast
 from glassformer.generation.stream import generate
+from glassformer.kernels import products
 from glassformer.models.quantise import quantise_model
 from glassformer.models.transformer import Transformer
 
@@ -31,8 +35,12 @@ def gains() -> tuple[Gain, ...]:
     wide = Decoding("wide", WIDE, 8000, rows=1, prompt=16, new=24)
     model, large = one.build().eval(), wide.build().eval()
     small = quantise_model(deepcopy(large))
-    made = (_cache(model, one), _last(large, wide), _rows(model, eight), _int8(large, small, wide))
-    return made if no_compiler() is not None else (*made, _compiled(model, one), _both(large, small, wide))
+    made = [_cache(model, one), _last(large, wide), _rows(model, eight), _int8(large, small, wide)]
+    if products.library() is not None:
+        made += [_own(large, replace(wide, rows=8)), _own_int8(small, wide), _own_beam(eight)]
+    if no_compiler() is None:
+        made += [_compiled(model, one), _both(large, small, wide)]
+    return tuple(made)
 
 
 def _cache(model: Transformer, work: Decoding) -> Gain:
@@ -78,6 +86,32 @@ def _int8(model: Transformer, small: Transformer, work: Decoding) -> Gain:
         "8 bits", "convert --quantize int8: a quarter of the bytes; numbers are rounded",
         lambda: _write(model, work), lambda: _write(small, work), differ,
     )  # fmt: skip
+
+
+def _own(model: Transformer, work: Decoding) -> Gain:
+    return _of_ids(
+        "products of few rows", f"{work.rows} rows: products and attention by C++ of our own",
+        lambda: _write(model, work), lambda: _write(model, work, fast="auto"),
+    )  # fmt: skip
+
+
+def _own_int8(small: Transformer, work: Decoding) -> Gain:
+    return _of_ids(
+        "products in 8 bits", "rounding, whole numbers, scaling in one go; beside 8 bits alone",
+        lambda: _write(small, work), lambda: _write(small, work, fast="auto"),
+    )  # fmt: skip
+
+
+def _own_beam(work: Decoding) -> Gain:
+    model = work.build().eval()
+
+    def search(fast: Literal["auto", "off"]) -> Ids:
+        config = BeamConfig(beam=5, max_new_tokens=work.new, min_new_tokens=work.new, fast=fast)
+        found = beam_search(model, work.prompts(), config, tokenizer=Numbers(work.vocab_size))
+        return [row[0].tokens for row in found]
+
+    changed = "attention and log-probabilities of a search by C++ of our own"
+    return _of_ids("softmax of a search", changed, lambda: search("off"), lambda: search("auto"))
 
 
 def _compiled(model: Transformer, work: Decoding) -> Gain:

@@ -62,6 +62,16 @@ def open_model(source: str, device: str, threads: int | None, precision: str) ->
         return load(source, device=where, dtype=parameter_type(precision, where))
 
 
+def compile_products() -> None:
+    """Compile what writing calls, where that has not been done; on a terminal it is shown that this takes a moment."""
+    from glassformer.cli.waiting import waiting
+
+    with waiting("compiling for this processor, once"):
+        from glassformer.kernels import products, softmax
+
+        products.library(), softmax.library()
+
+
 def open_transformer(source: str, device: str, threads: int | None, vocab: int | None = None) -> Transformer:
     """Return a model alone, for what needs no text: a folder without a tokenizer will do.
 
