@@ -138,6 +138,43 @@ def test_convert_refuses_with_the_way_out(writer, reverse_run):
     assert not Path("new").exists()
 
 
+@pytest.mark.parametrize(
+    "options", [("--to", "glassformer"), ("--to", "hf"), ("--quantize", "int8")], ids=["ours", "theirs", "8 bits"]
+)
+def test_convert_over_a_run_leaves_nothing_of_it(options, writer, reverse_run, copied):
+    """A vocabulary, a result or a state of training beside another model's weights would be taken for its own."""
+    run = copied(reverse_run)
+    (run / "notes.txt").write_text("mine")
+    (run / "trainer" / "mine.txt").write_text("mine, too")
+    (run / "verification.json").write_text("{}")
+    bare = Path(shutil.copytree(writer, "bare", ignore=shutil.ignore_patterns("*token*", "vocab*", "merges*")))
+    assert call("convert", bare, "new", *options).exit_code == 0
+    refused(call("convert", bare, run, *options), "is not empty", "--overwrite")
+    assert call("convert", bare, run, *options, "--overwrite").exit_code == 0
+
+    def files(folder: Path) -> set[Path]:
+        return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+
+    assert files(run) == {*files(Path("new")), Path("notes.txt"), Path("trainer/mine.txt")}
+    assert (run / "model.safetensors").read_bytes() == Path("new/model.safetensors").read_bytes()
+
+
+def test_convert_over_a_folder_of_the_reference_leaves_nothing_of_it(words, reverse_run):
+    old = Path(shutil.copytree(words, "old"))
+    assert (old / "vocab.txt").exists()
+    assert call("convert", reverse_run, old, "--to", "glassformer", "--overwrite").exit_code == 0
+    assert call("convert", reverse_run, "new", "--to", "glassformer").exit_code == 0
+    assert sorted(path.name for path in old.iterdir()) == sorted(path.name for path in Path("new").iterdir())
+
+
+def test_convert_into_a_folder_without_a_model_leaves_all_that_is_there(writer):
+    Path("mine").mkdir()
+    for name in ("vocab.txt", "result.json", "report.html"):
+        Path("mine", name).write_text("mine")
+    assert call("convert", writer, "mine", "--overwrite").exit_code == 0
+    assert all(Path("mine", name).read_text() == "mine" for name in ("vocab.txt", "result.json", "report.html"))
+
+
 @needs_stories
 def test_stories_are_told(tmp_path):
     folder = stories(tmp_path / "stories")

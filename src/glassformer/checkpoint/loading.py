@@ -16,6 +16,7 @@ from glassformer.checkpoint.hub import resolve_folder
 from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, load_model
 from glassformer.checkpoint.shards import SOURCES, TensorFolder
 from glassformer.checkpoint.tensors import read_metadata
+from glassformer.checkpoint.whole_folder import GENERATION_FILE, RECIPE_FILE
 from glassformer.core.errors import CheckpointError, GlassformerError, UnsupportedError
 from glassformer.families.family import Family
 from glassformer.families.registry import family_of, preset
@@ -26,8 +27,6 @@ from glassformer.text.foreign import Role, load_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
 PRESET_PREFIX = "preset:"
-
-GENERATION_FILE = "generation_config.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +219,7 @@ def is_foreign(folder: Path) -> bool:
             f"{folder} holds weights that were not written by glassformer, and no {CONFIG_FILE}, which says what model "
             "they are of; copy that from where they came"
         )
-    if (folder / "config.yaml").is_file():
+    if (folder / RECIPE_FILE).is_file():
         hint = f"finish the run first: glassformer train --resume {shlex.quote(str(folder))}"
     else:
         hint = "give the folder of a run that is finished, or of a checkpoint"

@@ -31,7 +31,10 @@ def convert(
         Literal["int8"] | None,
         typer.Option(help="Write matrices in 8 bits: a quarter of float32, faster writing.", show_default=False),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that holds something.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Write into a folder that holds something; a model or run in it is replaced."),
+    ] = False,
     download: Annotated[
         bool, typer.Option("--download", help="Fetch SRC from the Hugging Face hub if it is no folder.")
     ] = False,
