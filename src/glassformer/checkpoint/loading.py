@@ -13,7 +13,7 @@ import torch
 from glassformer.checkpoint.foreign import from_foreign
 from glassformer.checkpoint.foreign_config import CONFIG_FILE, read_config, read_json_object
 from glassformer.checkpoint.hub import resolve_folder
-from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, load_model
+from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, holds_quantised, load_model
 from glassformer.checkpoint.shards import SOURCES, TensorFolder
 from glassformer.checkpoint.tensors import read_metadata
 from glassformer.checkpoint.whole_folder import GENERATION_FILE, RECIPE_FILE
@@ -71,6 +71,11 @@ class ForeignFolder:
         if not path.is_dir():
             raise CheckpointError(f"there is no folder {path}; give a checkpoint folder of the Hugging Face kind")
         if not is_foreign(path):
+            if holds_quantised(path):
+                raise CheckpointError(
+                    f"{path} is in 8 bits, as only glassformer reads them; the one it was made from can be written in "
+                    "the Hugging Face format (convert)"
+                )
             raise CheckpointError(
                 f"{path} is in glassformer's own format, not in the Hugging Face one; it can be written as such: "
                 f"glassformer convert {shlex.quote(str(path))} FOLDER"

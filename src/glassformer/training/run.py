@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from glassformer.checkpoint.loading import Loaded, load
-from glassformer.checkpoint.native import TOKENIZER_FILE
+from glassformer.checkpoint.native import MODEL_FILE, TOKENIZER_FILE, holds_quantised
 from glassformer.checkpoint.whole_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULT_FILE, STATE_FOLDER
 from glassformer.core.config import TransformerConfig
-from glassformer.core.errors import CheckpointError, ConfigError, DataError
+from glassformer.core.errors import CheckpointError, ConfigError, DataError, UnsupportedError
 from glassformer.core.files import ensure_writable, remove_leftovers, write_json, write_text
 from glassformer.data.labelled import listed
 from glassformer.models.arguments import ModelArguments
@@ -107,10 +107,15 @@ def resume(
         CheckpointError: The folder holds no run, or its states are damaged.
         ConfigError: The device is not there.
         DataError: The data cannot be used any more.
+        UnsupportedError: The folder is that of a run turned into 8 bits.
     """
     recipe = read_recipe(folder)
     if (folder / RESULT_FILE).exists():
         return Run(folder, json.loads((folder / RESULT_FILE).read_text(encoding="utf-8")))
+    if holds_quantised(folder):
+        raise UnsupportedError(
+            f"{folder} holds a model in 8 bits, which does not learn: go on with the run it was made from"
+        )
     ensure_writable(folder)
     remove_leftovers(folder)
     remove_leftovers(folder / STATE_FOLDER)
@@ -224,7 +229,9 @@ def read_recipe(folder: Path, edits: Sequence[str] = ()) -> Recipe:
     """
     file = folder / RECIPE_FILE
     if not file.is_file():
-        raise CheckpointError(f"{folder} is no run folder: it holds no {RECIPE_FILE}")
+        has_model = (folder / MODEL_FILE).is_file()
+        way = "; if its model is that of a run, copy the file from there" if has_model else ""
+        raise CheckpointError(f"{folder} is no run folder: it holds no {RECIPE_FILE}{way}")
     try:
         own = load_recipe(file)
     except ConfigError as error:
@@ -273,7 +280,7 @@ def classes_of(model: Transformer) -> tuple[str, ...]:
 
 def _refuse_occupied(folder: Path) -> None:
     if folder.is_dir() and any(folder.iterdir()):
-        begun = (folder / RECIPE_FILE).exists()
+        begun = (folder / RECIPE_FILE).exists() and not holds_quantised(folder)
         way = f", or go on with it: glassformer train --resume {shlex.quote(str(folder))}" if begun else ""
         raise ConfigError(f"{folder} is not empty; choose another --out{way}")
     if folder.exists() and not folder.is_dir():
