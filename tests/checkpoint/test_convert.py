@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -227,3 +228,18 @@ def test_preset_is_written_and_comes_back_equal(name, tmp_path):
     assert read.model.config.model_copy(update={"init": made.model.config.init}) == made.model.config
     assert all(map(torch.equal, read.model.parameters(), made.model.parameters()))
     assert read.tokenizer.encode("é") == made.tokenizer.encode("é")
+
+
+def test_full_disk_leaves_the_old_folder_of_ours(tmp_path, monkeypatch):
+    source, target = gpt2_folder(tmp_path / "hf"), tmp_path / "ours"
+    convert("preset:tiny", target, "glassformer")
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+
+    def full(model: object, path: Path) -> None:
+        path.write_bytes(b"torn")
+        raise CheckpointError(f"could not write {path}: No space left on device")
+
+    monkeypatch.setattr("glassformer.checkpoint.convert.save_model", full)
+    with pytest.raises(CheckpointError, match="No space left"):
+        convert(source, target, overwrite=True)
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == before

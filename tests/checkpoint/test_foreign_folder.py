@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from glassformer.checkpoint import foreign_folder
+from glassformer.checkpoint import foreign_folder, whole_folder
 from glassformer.checkpoint.foreign_config import read_config
 from glassformer.checkpoint.foreign_folder import write_folder
 from glassformer.checkpoint.shards import TensorFolder
@@ -150,7 +150,7 @@ def test_o25_full_disk_leaves_the_old_folder(tmp_path, monkeypatch, failing):
 
 @pytest.mark.skipif(os.name != "posix", reason="forks as on POSIX systems")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-@pytest.mark.parametrize("dies_in", ["write_json", "_move_in"])
+@pytest.mark.parametrize("dies_in", [(foreign_folder, "write_json"), (whole_folder, "_move_in")])
 def test_o25_killed_process_leaves_the_old_folder_and_no_hindrance(tmp_path, monkeypatch, dies_in):
     write_folder(tmp_path / "full", TENSORS, CONFIG)
     before = contents(tmp_path / "full")
@@ -158,7 +158,7 @@ def test_o25_killed_process_leaves_the_old_folder_and_no_hindrance(tmp_path, mon
     for name in ("full", "empty"):
         pid = os.fork()
         if pid == 0:
-            setattr(foreign_folder, dies_in, lambda *_: os._exit(9))
+            setattr(*dies_in, lambda *_: os._exit(9))
             write_folder(tmp_path / name, {"t0": torch.ones(1)}, CONFIG, overwrite=True)
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9

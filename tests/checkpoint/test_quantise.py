@@ -12,6 +12,7 @@ from glassformer.checkpoint.convert import convert
 from glassformer.checkpoint.loading import load
 from glassformer.checkpoint.native import load_model, save_model
 from glassformer.checkpoint.quantise import quantise_checkpoint
+from glassformer.checkpoint.tensors import read_tensors, save_tensors
 from glassformer.core.errors import CheckpointError, UnsupportedError
 from glassformer.core.tape import Tape
 from glassformer.models.quantise import is_quantised, quantise_model
@@ -127,3 +128,43 @@ def test_what_cannot_be_done_in_8_bits_is_refused(tmp_path: Path):
         load(small).model.resize_vocabulary(300)
     with pytest.raises(CheckpointError, match="source itself"):
         quantise_checkpoint(small, small)
+
+
+@pytest.mark.parametrize("name", ["decoder.blocks.1.feed_forward.inner.weight", "decoder.blocks.0.attention_norm.bias"])
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_weight_that_is_not_finite_is_named_and_refused(tiny, tmp_path, name, value):
+    model = tiny()
+    with torch.no_grad():
+        model.get_parameter(name).view(-1)[3] = value
+    (tmp_path / "run").mkdir()
+    save_model(model, tmp_path / "run" / "model.safetensors")
+    with pytest.raises(CheckpointError, match=f"^{name} holds a number that is not finite"):
+        quantise_checkpoint(tmp_path / "run", tmp_path / "small")
+    assert not (tmp_path / "small").exists()
+    with pytest.raises(CheckpointError, match=f"^{name} holds"):
+        quantise_model(model)
+    assert not is_quantised(model)
+
+
+def test_kind_of_numbers_that_is_unknown_is_refused(tiny, tmp_path):
+    file = tmp_path / "model.safetensors"
+    save_model(quantise_model(tiny()), file)
+    tensors, metadata = read_tensors(file)
+    save_tensors(file, tensors, metadata | {"quantised": "int4"})
+    with pytest.raises(CheckpointError, match=r"kind that is unknown: int4; known: int8$"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "dtype"),
+    [("weight", torch.float32), ("weight", torch.int32), ("weight", torch.uint8), ("step", torch.int8)],
+)
+def test_levels_and_steps_of_another_type_are_refused(tiny, tmp_path, part, dtype):
+    file = tmp_path / "model.safetensors"
+    save_model(quantise_model(tiny()), file)
+    tensors, metadata = read_tensors(file)
+    name = f"decoder.blocks.0.attention.qkv.{part}"
+    save_tensors(file, tensors | {name: tensors[name].to(dtype)}, metadata)
+    kind = str(dtype).removeprefix("torch.")
+    with pytest.raises(CheckpointError, match=rf"{name} is in {kind}, the model needs (int8|float32)$"):
+        load_model(tmp_path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -18,7 +19,13 @@ from checkpoint.folders import (
     stories,
     t5_folder,
 )
+from glassformer.checkpoint.loading import load
+from glassformer.checkpoint.native import save_model
+from glassformer.generation.answer import answer_texts
+from glassformer.generation.config import BeamConfig
+from glassformer.text.build import byte_tokenizer
 from glassformer.training import run
+from glassformer.training.run import read_recipe
 from training.tiny import without_report
 
 from .calling import call, refused, sets
@@ -136,6 +143,43 @@ def test_convert_refuses_with_the_way_out(writer, reverse_run):
     assert said.splitlines()[1].startswith("  marian: position_layout is interleaved, not halves")  # the nearest
     refused(call("convert", "nowhere", "new"), "there is no folder nowhere")
     assert not Path("new").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [("--to", "glassformer"), ("--to", "hf"), ("--quantize", "int8")], ids=["ours", "theirs", "8 bits"]
+)
+def test_convert_over_a_run_leaves_nothing_of_it(options, writer, reverse_run, copied):
+    """A vocabulary, a result or a state of training beside another model's weights would be taken for its own."""
+    run = copied(reverse_run)
+    (run / "notes.txt").write_text("mine")
+    (run / "trainer" / "mine.txt").write_text("mine, too")
+    (run / "verification.json").write_text("{}")
+    bare = Path(shutil.copytree(writer, "bare", ignore=shutil.ignore_patterns("*token*", "vocab*", "merges*")))
+    assert call("convert", bare, "new", *options).exit_code == 0
+    refused(call("convert", bare, run, *options), "is not empty", "--overwrite")
+    assert call("convert", bare, run, *options, "--overwrite").exit_code == 0
+
+    def files(folder: Path) -> set[Path]:
+        return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+
+    assert files(run) == {*files(Path("new")), Path("notes.txt"), Path("trainer/mine.txt")}
+    assert (run / "model.safetensors").read_bytes() == Path("new/model.safetensors").read_bytes()
+
+
+def test_convert_over_a_folder_of_the_reference_leaves_nothing_of_it(words, reverse_run):
+    old = Path(shutil.copytree(words, "old"))
+    assert (old / "vocab.txt").exists()
+    assert call("convert", reverse_run, old, "--to", "glassformer", "--overwrite").exit_code == 0
+    assert call("convert", reverse_run, "new", "--to", "glassformer").exit_code == 0
+    assert sorted(path.name for path in old.iterdir()) == sorted(path.name for path in Path("new").iterdir())
+
+
+def test_convert_into_a_folder_without_a_model_leaves_all_that_is_there(writer):
+    Path("mine").mkdir()
+    for name in ("vocab.txt", "result.json", "report.html"):
+        Path("mine", name).write_text("mine")
+    assert call("convert", writer, "mine", "--overwrite").exit_code == 0
+    assert all(Path("mine", name).read_text() == "mine" for name in ("vocab.txt", "result.json", "report.html"))
 
 
 @needs_stories
@@ -297,3 +341,72 @@ def test_o40_convert_into_8_bits_says_what_it_costs(tmp_path):
     assert call("generate", small, "ab", "--max-new-tokens", "4").exit_code == 0
     theirs = call("convert", "preset:tiny", tmp_path / "theirs", "--quantize", "int8", "--to", "hf")
     refused(theirs, "leave out --to hf", code=2)
+
+
+def in_8_bits(run: Path) -> Path:
+    small = Path("small")
+    result = call("convert", run, small, "--quantize", "int8")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-1] == "measure it: glassformer eval small"
+    return small
+
+
+def test_o40_classifier_in_8_bits_is_used_like_its_run(label_run):
+    small = in_8_bits(label_run)
+    assert sorted(path.name for path in small.iterdir()) == ["config.yaml", "model.safetensors", "tokenizer.json"]
+    for words in ("who 3", "where 1", "how many 7"):
+        label, _ = call("predict", label_run, words).stdout.split("\t")
+        said, _ = call("predict", small, words).stdout.split("\t")
+        assert said == label
+    assert call("eval", small).stdout.startswith("valid: accuracy 100.0 %")
+    assert call("inspect", small, "who 3").exit_code == 0
+    assert "it labels whole texts" in call("convert", label_run, "again", "--quantize", "int8").stdout
+
+
+def test_o40_translator_in_8_bits_is_used_like_its_run(translation_run):
+    small = in_8_bits(translation_run)
+    texts = ["rot und blau", "ein Hund"]
+    as_the_run_asks = BeamConfig(beam=2, length_penalty=read_recipe(translation_run).task.judging.length_penalty)
+    wanted = [found[0].text for found in answer_texts(load(small), texts, as_the_run_asks)]
+    translated = call("translate", small, typed="\n".join(texts))
+    assert (translated.exit_code, translated.stdout.splitlines()) == (0, wanted)
+    assert call("eval", small).stdout.startswith("test: ")
+
+
+def test_o40_run_in_8_bits_is_not_gone_on_with(text_run, book):
+    small = in_8_bits(text_run)
+    before = (small / "model.safetensors").read_bytes()
+    refused(call("train", "--resume", small), "small holds a model in 8 bits, which does not learn", "the run it was")
+    said = refused(
+        call("train", "language_model", "--out", small, *sets(f"task.text={book}")), "small is not empty", code=1
+    )
+    assert "--resume" not in said
+    assert (small / "model.safetensors").read_bytes() == before
+
+
+def test_what_a_model_in_8_bits_lacks_is_said_without_advice_that_leads_nowhere():
+    assert call("convert", "preset:tiny", "small", "--quantize", "int8").exit_code == 0
+    said = refused(
+        call("verify", "small"), "small is in 8 bits, as only glassformer reads them; the one it was made from"
+    )
+    assert "glassformer convert small" not in said
+    refused(call("predict", "small", "x"), "it holds no config.yaml; if its model is that of a run, copy the file from")
+
+
+def test_size_of_a_small_model_is_said_in_kb(label_run):
+    said = call("convert", label_run, "small", "--quantize", "int8").stdout
+    after, before = re.search(r"8 bits: ([\d.]+) kB instead of ([\d.]+) \(", said).groups()
+    for folder, size in ((label_run, before), ("small", after)):
+        tensors = load_file(Path(folder, "model.safetensors")).values()
+        assert size == f"{sum(tensor.nbytes for tensor in tensors) / 1000:.1f}"
+
+
+def test_model_that_reads_one_token_is_told_what_it_lacks(tiny):
+    model = tiny(vocab_size=259, positions="learned", max_positions=1)
+    Path("one").mkdir()
+    save_model(model, Path("one/model.safetensors"))
+    byte_tokenizer(("<pad>", "<bos>", "<eos>")).save("one/tokenizer.json")
+    for verb in ("trace", "inspect"):
+        said = refused(call(verb, "one", "a"), "context of 1 holds no token of the input beside the special ones")
+        assert "--max-tokens" not in said
+    assert "its context holds one token" in call("convert", "one", "small", "--quantize", "int8").stdout

@@ -52,6 +52,20 @@ def test_every_parameter_counts_once(kind: str):
         assert sum(getattr(row, column) for row in summary.kinds) == getattr(summary.total, column)
 
 
+@pytest.mark.parametrize(
+    "arguments", [{"kind": "decoder"}, {"kind": "encoder_decoder"}, {"kind": "decoder", "tied": False}]
+)
+def test_model_in_8_bits_has_the_parameters_it_stands_for(arguments: dict[str, object]):
+    model = model_of(**arguments)
+    before = summarise(model, 7)
+    after = summarise(quantise_model(model), 7)
+    for one, other in ((before.rows, after.rows), (before.kinds, after.kinds), ([before.total], [after.total])):
+        assert [(row.name, row.parameters, row.flops, row.shared) for row in one] == [
+            (row.name, row.parameters, row.flops, row.shared) for row in other
+        ]
+    assert after.total.bytes == sum(parameter.nbytes for parameter in model.parameters())
+
+
 def test_rows_are_the_parts_and_kinds_in_the_order_of_the_forward_pass():
     summary = summarise(model_of(kind="encoder_decoder", norm_place="pre"))
     assert [row.name for row in summary.rows] == [

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from glassformer.checkpoint.whole_folder import PROFILE_FILE
 from glassformer.cli.show import profile_lines
-from glassformer.training.profile import PROFILE_FILE, TIMED, TRACED, WARM, Profile, summary
+from glassformer.training.profile import TIMED, TRACED, WARM, Profile, summary
 from glassformer.training.run import train
 
 from .tiny import assert_same_end, sequences, without_report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,6 @@ import torch
 from glassformer.checkpoint.foreign import to_foreign
 from glassformer.checkpoint.foreign_folder import write_folder
 from glassformer.checkpoint.loading import (
-    GENERATION_FILE,
     PRESET_PREFIX,
     ForeignFolder,
     check_belongs,
@@ -22,8 +22,8 @@ from glassformer.checkpoint.loading import (
     load_transformer,
 )
 from glassformer.checkpoint.native import MODEL_FILE, TOKENIZER_FILE, save_model
+from glassformer.checkpoint.whole_folder import GENERATION_FILE, RECIPE_FILE, write_whole
 from glassformer.core.errors import CheckpointError, ConfigError, UnsupportedError
-from glassformer.core.files import ensure_writable
 from glassformer.families.family import Family
 from glassformer.families.registry import FAMILIES, family_named
 from glassformer.models.quantise import is_quantised
@@ -135,18 +135,35 @@ def opened(source: str | Path) -> tuple[ForeignFolder | None, Transformer, TextT
     return foreign, model, tokenizer
 
 
-def write_ours(model: Transformer, tokenizer: TextTokenizer | None, target: Path, *, overwrite: bool) -> None:
-    """Write a folder of this project's; see `convert`.
+def write_ours(
+    model: Transformer,
+    tokenizer: TextTokenizer | None,
+    target: Path,
+    *,
+    overwrite: bool,
+    recipe: Path | None = None,
+) -> None:
+    """Write a folder of this project's.
+
+    Args:
+        model: What it holds.
+        tokenizer: Of its texts, if it has one.
+        target: The folder.
+        overwrite: Whether it may hold something, see `write_whole`.
+        recipe: The recipe file of the run that the model is of, which goes along.
 
     Raises:
         CheckpointError: The target holds something, or cannot be written.
     """
-    if target.is_dir() and any(target.iterdir()) and not overwrite:
-        raise CheckpointError(f"{target} is not empty; choose another folder, or ask for overwriting (--overwrite)")
-    ensure_writable(target, "DST")
-    if tokenizer is not None:
-        tokenizer.save(target / TOKENIZER_FILE)
-    save_model(model, target / MODEL_FILE)  # last: a folder without it is an unfinished one
+
+    def write(into: Path) -> None:
+        if tokenizer is not None:
+            tokenizer.save(into / TOKENIZER_FILE)
+        if recipe is not None:
+            shutil.copyfile(recipe, into / RECIPE_FILE)
+        save_model(model, into / MODEL_FILE)
+
+    write_whole(target, write, MODEL_FILE, overwrite=overwrite)
 
 
 def _token_ids(tokenizer: TextTokenizer, model: Transformer) -> dict[str, Any]:

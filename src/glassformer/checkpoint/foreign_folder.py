@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,9 @@ from torch import Tensor
 from glassformer.checkpoint.foreign_config import CONFIG_FILE
 from glassformer.checkpoint.shards import INDEX_FILE, WEIGHTS_FILE
 from glassformer.checkpoint.tensors import save_tensors
+from glassformer.checkpoint.whole_folder import write_whole
 from glassformer.core.errors import CheckpointError, ConfigError
-from glassformer.core.files import PARTIAL, write_json, write_text
-
-UNFINISHED = f"folder{PARTIAL}"
-"""The folder in the target where everything is written first."""
-
-WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
-"""The files of weights that a save replaces, whichever way the one before was cut."""
+from glassformer.core.files import write_json, write_text
 
 
 def write_folder(
@@ -34,8 +27,7 @@ def write_folder(
 ) -> None:
     """Write a Hugging Face folder: weights, config.json and other texts; equal content gives equal bytes.
 
-    Everything is written and flushed beside its place first and moved last, config.json at the very end: no file is
-    ever torn, a disk that is full leaves the folder as it was, and a folder without config.json is an unfinished one.
+    It is written whole or not at all, see `write_whole`; a folder without config.json is an unfinished one.
 
     Args:
         folder: It and its parents are made where they are missing.
@@ -44,7 +36,7 @@ def write_folder(
         texts: Further files by name, for example a tokenizer's.
         max_shard_bytes: Weights larger than this are cut into several files, named and filled as the reference
             library does it, with an index; one tensor is never cut.
-        overwrite: Replace weights, config and texts of a folder that is not empty; its other files stay.
+        overwrite: Whether the folder may hold something, see `write_whole`.
 
     Raises:
         CheckpointError: The folder is not empty and `overwrite` is not set, it cannot be written, the disk is full, or
@@ -54,26 +46,14 @@ def write_folder(
     if max_shard_bytes < 1:
         raise ConfigError(f"max_shard_bytes must be at least 1, not {max_shard_bytes}")
     _refuse_shared(tensors)
-    unfinished = folder / UNFINISHED
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held = sorted(entry.name for entry in folder.iterdir() if entry.name != UNFINISHED)
-        if held and not overwrite:
-            raise CheckpointError(
-                f"{folder} is not empty (it holds {held[0]}{' and more' if len(held) > 1 else ''}); "
-                "choose another folder, or ask for overwriting (--overwrite)"
-            )
-        shutil.rmtree(unfinished, ignore_errors=True)  # left over from a process that was killed
-        unfinished.mkdir()
-        _write_weights(unfinished, tensors, max_shard_bytes)
+
+    def write(into: Path) -> None:
+        _write_weights(into, tensors, max_shard_bytes)
         for name, text in (texts or {}).items():
-            write_text(unfinished / name, text)
-        write_json(unfinished / CONFIG_FILE, config)
-        _move_in(unfinished, folder)
-    except OSError as error:
-        raise CheckpointError(f"cannot write in {folder}: {error.strerror}; choose another folder") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+            write_text(into / name, text)
+        write_json(into / CONFIG_FILE, config)
+
+    write_whole(folder, write, CONFIG_FILE, overwrite=overwrite)
 
 
 def _refuse_shared(tensors: Mapping[str, Tensor]) -> None:
@@ -113,13 +93,3 @@ def _shards(tensors: Mapping[str, Tensor], max_bytes: int) -> list[dict[str, Ten
         current[name] = tensor
         size += tensor.nbytes
     return [*shards, current] if current or not shards else shards
-
-
-def _move_in(unfinished: Path, folder: Path) -> None:
-    """Put finished files in their place; until config.json follows, the folder is no whole one."""
-    (folder / CONFIG_FILE).unlink(missing_ok=True)
-    for entry in folder.iterdir():
-        if WEIGHTS.fullmatch(entry.name):
-            entry.unlink()
-    for file in sorted(unfinished.iterdir(), key=lambda file: file.name == CONFIG_FILE):
-        file.replace(folder / file.name)

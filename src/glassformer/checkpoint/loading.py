@@ -13,9 +13,10 @@ import torch
 from glassformer.checkpoint.foreign import from_foreign
 from glassformer.checkpoint.foreign_config import CONFIG_FILE, read_config, read_json_object
 from glassformer.checkpoint.hub import resolve_folder
-from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, load_model
+from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, holds_quantised, load_model
 from glassformer.checkpoint.shards import SOURCES, TensorFolder
 from glassformer.checkpoint.tensors import read_metadata
+from glassformer.checkpoint.whole_folder import GENERATION_FILE, RECIPE_FILE
 from glassformer.core.errors import CheckpointError, GlassformerError, UnsupportedError
 from glassformer.families.family import Family
 from glassformer.families.registry import family_of, preset
@@ -26,8 +27,6 @@ from glassformer.text.foreign import Role, load_tokenizer
 from glassformer.text.tokenizer import TextTokenizer
 
 PRESET_PREFIX = "preset:"
-
-GENERATION_FILE = "generation_config.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +71,11 @@ class ForeignFolder:
         if not path.is_dir():
             raise CheckpointError(f"there is no folder {path}; give a checkpoint folder of the Hugging Face kind")
         if not is_foreign(path):
+            if holds_quantised(path):
+                raise CheckpointError(
+                    f"{path} is in 8 bits, as only glassformer reads them; the one it was made from can be written in "
+                    "the Hugging Face format (convert)"
+                )
             raise CheckpointError(
                 f"{path} is in glassformer's own format, not in the Hugging Face one; it can be written as such: "
                 f"glassformer convert {shlex.quote(str(path))} FOLDER"
@@ -220,7 +224,7 @@ def is_foreign(folder: Path) -> bool:
             f"{folder} holds weights that were not written by glassformer, and no {CONFIG_FILE}, which says what model "
             "they are of; copy that from where they came"
         )
-    if (folder / "config.yaml").is_file():
+    if (folder / RECIPE_FILE).is_file():
         hint = f"finish the run first: glassformer train --resume {shlex.quote(str(folder))}"
     else:
         hint = "give the folder of a run that is finished, or of a checkpoint"

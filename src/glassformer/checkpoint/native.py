@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from glassformer.checkpoint.tensors import read_tensors, save_tensors
+from glassformer.checkpoint.tensors import read_metadata, read_tensors, save_tensors
 from glassformer.checkpoint.weights import load_weights, weights_of
 from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import CheckpointError, ConfigError
@@ -20,6 +20,9 @@ MODEL_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 FORMAT = "glassformer 1"
 
+QUANTISED, INT8 = "quantised", "int8"
+"""How a file says that its matrices are in 8 bits."""
+
 
 def save_model(model: Transformer, path: Path) -> None:
     """Write a model's config and parameters; a tied tensor is stored once.
@@ -30,7 +33,7 @@ def save_model(model: Transformer, path: Path) -> None:
     config = model.config.model_dump_json()
     metadata = {"format": FORMAT, "config": config, "checksum": _checksum(config)}
     if is_quantised(model):
-        metadata["quantised"] = "int8"
+        metadata[QUANTISED] = INT8
     if isinstance(model, OwnTransformer):
         code = model.code
         told = {"file": code.file.name, "name": code.name, "checksum": code.checksum(), "arguments": code.arguments}
@@ -58,17 +61,28 @@ def load_model(path: Path, *, device: torch.device | str = "cpu") -> Transformer
         own = own_from(file.parent, json.loads(metadata["own"])).to(device)
         load_weights(own, tensors, str(file))
         return own.eval()
+    told = metadata.get(QUANTISED, INT8)
+    if told != INT8:
+        raise CheckpointError(f"{file} holds numbers of a kind that is unknown: {told}; known: {INT8}")
     try:
         config = TransformerConfig.parse(json.loads(metadata["config"]))
     except (ConfigError, KeyError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{file} has no readable config: {error}") from error
     with torch.device("meta"):
         model = Transformer(config)
-        if metadata.get("quantised") == "int8":
+        if QUANTISED in metadata:
             quantise_model(model)
     model.to_empty(device=device)
     load_weights(model, tensors, str(file))
     return model.eval()
+
+
+def holds_quantised(folder: Path) -> bool:
+    """Return whether the model file of a folder says that it is in 8 bits; a file that is not there says nothing."""
+    try:
+        return QUANTISED in read_metadata(folder / MODEL_FILE)
+    except CheckpointError:
+        return False
 
 
 def _checksum(config: str) -> str:

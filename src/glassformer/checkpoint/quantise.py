@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from glassformer.checkpoint.convert import opened, write_ours
+from glassformer.checkpoint.whole_folder import RECIPE_FILE
 from glassformer.core.errors import CheckpointError
 from glassformer.core.places import Places
 from glassformer.models.quantise import quantise_model
@@ -31,10 +32,11 @@ class Quantised:
     Attributes:
         bytes_before: Of the parameters.
         bytes_after: Of the parameters.
-        loss_before: Per token, in nats, on the text; None where the model gives tokens no scores.
+        loss_before: Per token, in nats, on the text; None where there is none.
         loss_after: The same in 8 bits.
         text: Whether that was the text; else it was random ids, of which the model need not know any word.
         tied: Whether one table still serves both ends.
+        no_loss: Why there is no loss to compare; nothing where there is one.
     """
 
     bytes_before: int
@@ -43,10 +45,14 @@ class Quantised:
     loss_after: float | None
     text: bool
     tied: bool
+    no_loss: str = ""
 
 
 def quantise_checkpoint(source: str | Path, target: Path, *, overwrite: bool = False) -> Quantised:
     """Write a checkpoint's model in 8 bits.
+
+    The recipe of a run goes along: what labels, translates or measures with the run does so with what is written. What
+    was measured of the run, and its states, stay behind: they are of another model.
 
     Args:
         source: As for `convert`.
@@ -54,21 +60,26 @@ def quantise_checkpoint(source: str | Path, target: Path, *, overwrite: bool = F
         overwrite: Whether the target may hold something already.
 
     Raises:
-        CheckpointError: The source is no checkpoint or damaged, or the target cannot be written.
+        CheckpointError: The source is no checkpoint or damaged, a number of it is not finite, or the target cannot be
+            written.
         UnsupportedError: The model is in 8 bits already, or from code of the user's own.
     """
     if target.resolve() == Path(source).resolve():
         raise CheckpointError(f"{target} is the source itself; choose another folder")
-    _, model, tokenizer = opened(source)
+    foreign, model, tokenizer = opened(source)
+    recipe = Path(source) / RECIPE_FILE
+    goes_along = foreign is None and recipe.is_file()
     bytes_before = _bytes(model)
     model = model.float().eval()
     ids, text = _fixed(model, tokenizer)
-    loss_before = _loss(model, ids)
+    no_loss = _why_not(model, ids)
+    loss_before = None if no_loss else _loss(model, ids)
     quantise_model(model)
-    write_ours(model, tokenizer, target, overwrite=overwrite)
+    write_ours(model, tokenizer, target, overwrite=overwrite, recipe=recipe if goes_along else None)
     head, table = model.head, model.output_stack.input.embedding
     tied = head is not None and head.weight is table.weight
-    return Quantised(bytes_before, _bytes(model), loss_before, _loss(model, ids), text, tied)
+    loss_after = None if no_loss else _loss(model, ids)
+    return Quantised(bytes_before, _bytes(model), loss_before, loss_after, text, tied, no_loss)
 
 
 def _fixed(model: Transformer, tokenizer: TextTokenizer | None) -> tuple[list[int], bool]:
@@ -83,11 +94,20 @@ def _fixed(model: Transformer, tokenizer: TextTokenizer | None) -> tuple[list[in
     return torch.randint(size, (room,), generator=torch.Generator().manual_seed(0)).tolist(), False
 
 
-def _loss(model: Transformer, ids: list[int]) -> float | None:
-    """Mean loss of the ids: each from those before it; with an encoder, from all of them in the source."""
+def _why_not(model: Transformer, ids: list[int]) -> str:
+    """Why the ids have no loss; nothing where they have one."""
     head = model.head
-    if head is None or head.weight is None or head.pooling is not None or len(ids) < 2:
-        return None
+    if head is not None and head.pooling is not None and head.weight is not None:
+        return "it labels whole texts"
+    if head is None or head.weight is None:
+        return "it gives tokens no scores"
+    if model.decoder is not None and len(ids) < 2:
+        return "its context holds one token, and none to tell it from"
+    return ""
+
+
+def _loss(model: Transformer, ids: list[int]) -> float:
+    """Mean loss of the ids: each from those before it; with an encoder, from all of them in the source."""
     tokens = torch.tensor([ids])
     with torch.inference_mode():
         if model.decoder is None:

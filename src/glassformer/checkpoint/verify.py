@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from glassformer.checkpoint.loading import ForeignFolder
 from glassformer.checkpoint.reference import exactly, in_float64, load_reference, tensors_of
+from glassformer.checkpoint.whole_folder import VERIFICATION_FILE
 from glassformer.core.config import StackConfig
 from glassformer.core.files import write_text
 from glassformer.core.places import Places
@@ -30,8 +31,6 @@ TOLERANCE: Mapping[torch.dtype, float] = {torch.float32: 2e-5, torch.float64: 1e
 LENGTHS = (19, 11)
 """Tokens of the rows of the batch that both are given, and, the other way round, of what an encoder-decoder writes; the
 shorter ones are padded."""
-
-REPORT_FILE = "verification.json"
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def write_report(verification: Verification, folder: Path) -> Path:
     Raises:
         CheckpointError: The folder cannot be written.
     """
-    path = folder / REPORT_FILE
+    path = folder / VERIFICATION_FILE
     write_text(path, json.dumps(verification.to_dict(), indent=2) + "\n")
     return path
 

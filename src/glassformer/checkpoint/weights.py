@@ -52,8 +52,8 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
         source: What to call the tensors in an error.
 
     Raises:
-        CheckpointError: A name is missing or unexpected, a shape is wrong, or two tensors that are tied in the model
-            differ; all of it in one message.
+        CheckpointError: A name is missing or unexpected, a shape is wrong, whole numbers stand where others belong or
+            the other way round, or two tensors that are tied in the model differ; all of it in one message.
     """
     names = aliases(model)
     targets = {bare_name(name): tensor for name, tensor in model.state_dict().items()}
@@ -66,6 +66,8 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
             continue
         if tensor.shape != targets[first].shape:
             problems.append(f"{name} has shape {tuple(tensor.shape)}, the model needs {tuple(targets[first].shape)}")
+        elif not _same_kind(tensor.dtype, targets[first].dtype):
+            problems.append(f"{name} is in {_said(tensor.dtype)}, the model needs {_said(targets[first].dtype)}")
         elif first in chosen and not torch.equal(chosen[first], tensor):
             problems.append(f"{name} differs from {first}, but in the model they are one tensor")
         chosen.setdefault(first, tensor)
@@ -75,3 +77,12 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
     with torch.no_grad():
         for name, tensor in chosen.items():
             targets[name].copy_(tensor)
+
+
+def _same_kind(one: torch.dtype, other: torch.dtype) -> bool:
+    """True for two kinds of floating-point numbers; whole numbers and truth values have to be the same."""
+    return one == other or (one.is_floating_point and other.is_floating_point)
+
+
+def _said(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -31,7 +31,10 @@ def convert(
         Literal["int8"] | None,
         typer.Option(help="Write matrices in 8 bits: a quarter of float32, faster writing.", show_default=False),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that holds something.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Write into a folder that holds something; a model or run in it is replaced."),
+    ] = False,
     download: Annotated[
         bool, typer.Option("--download", help="Fetch SRC from the Hugging Face hub if it is no folder.")
     ] = False,
@@ -39,7 +42,8 @@ def convert(
     """Write a checkpoint in another format: that of the reference library, or ours.
 
     No number changes: what is written and read again is the same to the last bit. With --quantize numbers are rounded,
-    and the loss on a text is shown before and after; what is written is always ours, and no longer learns.
+    and the loss on a text is shown before and after; what is written is always ours, and no longer learns. A run that
+    labels or translates still does so.
     """
     from glassformer.cli.waiting import waiting
 
@@ -72,20 +76,24 @@ def _quantise(source: str, target: Path, *, overwrite: bool, download: bool) -> 
         from glassformer.checkpoint.hub import resolve_folder
         from glassformer.checkpoint.loading import PRESET_PREFIX
         from glassformer.checkpoint.quantise import quantise_checkpoint
+        from glassformer.checkpoint.whole_folder import RECIPE_FILE
 
         where = source if source.startswith(PRESET_PREFIX) else resolve_folder(source, download=download)
         found = quantise_checkpoint(where, target, overwrite=overwrite)
     share = 100 * found.bytes_after / found.bytes_before
     tied = "; one table still serves both ends" if found.tied else ""
+    unit, size = ("MB", 1e6) if found.bytes_before >= 1e6 else ("kB", 1e3)
     typer.echo(
-        f"{target} holds it in 8 bits: {found.bytes_after / 1e6:,.1f} MB instead of {found.bytes_before / 1e6:,.1f} "
-        f"({share:.0f} %){tied}"
+        f"{target} holds it in 8 bits: {found.bytes_after / size:,.1f} {unit} instead of "
+        f"{found.bytes_before / size:,.1f} ({share:.0f} %){tied}"
     )
     if found.loss_before is None or found.loss_after is None:
-        typer.echo("it gives tokens no scores, so there is no loss to compare")
-        return
-    what = "a fixed text" if found.text else "fixed random ids (it does not know the words of the fixed text)"
-    typer.echo(f"loss on {what}: {found.loss_before:.4f} before, {found.loss_after:.4f} after")
+        typer.echo(f"{found.no_loss}, so there is no loss to compare")
+    else:
+        what = "a fixed text" if found.text else "fixed random ids (it does not know the words of the fixed text)"
+        typer.echo(f"loss on {what}: {found.loss_before:.4f} before, {found.loss_after:.4f} after")
+    if (target / RECIPE_FILE).is_file():
+        typer.echo(f"measure it: glassformer eval {quoted(target)}")
 
 
 def verify(

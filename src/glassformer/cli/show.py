@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.checkpoint.loading import load
+from glassformer.checkpoint.whole_folder import REPORT_FILE
 from glassformer.cli.words import clock, counted, metrics_line, named, quoted, terminal_width
 from glassformer.core.metric import METRICS
 from glassformer.generation.answer import answer_texts
 from glassformer.tasks.classification import ClassificationTask
-from glassformer.training.run import REPORT_FILE, Run, kind_for, read_recipe
+from glassformer.training.run import Run, kind_for, read_recipe
 
 
 def result_lines(run: Run) -> str:

@@ -16,13 +16,11 @@ from torch.utils.hooks import RemovableHandle
 from glassformer.checkpoint.native import MODEL_FILE, save_model
 from glassformer.checkpoint.tensors import save_tensors
 from glassformer.checkpoint.weights import weights_of
+from glassformer.checkpoint.whole_folder import METRICS_FILE, WATCH_FILE
 from glassformer.core.errors import ConfigError, GlassformerError
 from glassformer.core.files import append_text, ensure_writable, to_json, write_json
 from glassformer.diagnosis.flow import tensors_in
 from glassformer.models.transformer import Transformer
-from glassformer.training.record import METRICS_FILE
-
-WATCH_FILE = "watch.json"
 
 
 class Watch:

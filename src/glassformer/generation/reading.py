@@ -71,6 +71,11 @@ def reading_of(
         stack = model.config.encoder if name == "input" else None
         limit = (stack or model.config.output_stack).input.positions.max_positions
         room = None if limit is None else limit - _specials(model, tokenizer, name)
+        if room is not None and room < 1 and kept:
+            raise DataError(
+                f"the model's context of {limit} holds no token of the {name} beside the special ones; use a model "
+                "with a longer context"
+            )
         if room is not None and len(kept) > room:
             raise DataError(
                 f"the {name} has {len(kept)} tokens and the model's context has room for {room}; shorten it, or read"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import nn
 
 from glassformer.core.errors import DataError
+from glassformer.models.quantise import steps_of
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 from glassformer.parts.embedding import Embedding
@@ -33,9 +34,9 @@ class Row:
 
     Attributes:
         name: Path of the part ("decoder.blocks.0"), or the kind.
-        parameters: Number of parameters that no earlier row has counted.
+        parameters: Number of parameters that no earlier row has counted; of a matrix in 8 bits, those it stands for.
         flops: Floating-point operations of one forward pass.
-        bytes: Memory of those parameters in their own type.
+        bytes: Memory of those parameters in their own type, and of the steps of matrices in 8 bits.
         shared: Parameters it uses that an earlier row has counted, by the names they have there.
     """
 
@@ -109,8 +110,9 @@ def summarise(model: Transformer, length: int | None = None) -> Summary:
     """
     length = _checked_length(model, length)
     seen: dict[nn.Parameter, str] = {}
-    rows = tuple(_row(name, part, name, length, seen) for name, part in _parts(model))
-    return Summary(length, rows, _kinds(model, length), _total("total", rows), tuple(_initial_values(model)))
+    steps = steps_of(model)
+    rows = tuple(_row(name, part, name, length, seen, steps) for name, part in _parts(model))
+    return Summary(length, rows, _kinds(model, length, steps), _total("total", rows), tuple(_initial_values(model)))
 
 
 def table(summary: Summary, width: int | None = None) -> str:
@@ -167,31 +169,33 @@ def _parts(model: Transformer) -> Iterator[tuple[str, nn.Module]]:
                 yield f"{name}.{inner}", part
 
 
-def _row(name: str, part: nn.Module, path: str, length: int, seen: dict[nn.Parameter, str]) -> Row:
+def _row(
+    name: str, part: nn.Module, path: str, length: int, seen: dict[nn.Parameter, str], steps: Container[nn.Parameter]
+) -> Row:
     """Count a part and all inside it; each parameter counts where it is met first."""
     new, shared = [], []
     for parameter_name, parameter in part.named_parameters():
         if parameter in seen:
-            shared.append(seen[parameter])
+            shared += [] if parameter in steps else [seen[parameter]]
         else:
             seen[parameter] = f"{path}.{parameter_name}"
             new.append(parameter)
     return Row(
         name,
-        sum(parameter.numel() for parameter in new),
+        sum(parameter.numel() for parameter in new if parameter not in steps),
         sum(_flops(module, length) for module in part.modules()),
         sum(parameter.numel() * parameter.element_size() for parameter in new),
         tuple(shared),
     )
 
 
-def _kinds(model: Transformer, length: int) -> tuple[Row, ...]:
+def _kinds(model: Transformer, length: int, steps: Container[nn.Parameter]) -> tuple[Row, ...]:
     seen: dict[nn.Parameter, str] = {}
     found: dict[str, list[Row]] = {kind: [] for kind in KINDS}
     for path, module in model.named_modules():
         kind = _kind(module)
         if kind is not None:
-            found[kind].append(_row(kind, module, path, length, seen))
+            found[kind].append(_row(kind, module, path, length, seen, steps))
     return tuple(_total(kind, rows) for kind, rows in found.items() if rows)
 
 

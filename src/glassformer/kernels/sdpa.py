@@ -13,7 +13,11 @@ from glassformer.kernels.dropping import attend_dropping
 
 
 class SdpaKernel:
-    """torch's scaled_dot_product_attention: holds no weights, and skips what a causal flag hides."""
+    """torch's scaled_dot_product_attention: holds no weights, and skips what a causal flag hides.
+
+    With fewer than 16 keys and no mask to add, torch's kernel for processors takes a query whose scores are all NaN for
+    one that sees nothing, and gives zeros: that a weight is damaged may be seen in longer texts only.
+    """
 
     name = "sdpa"
 

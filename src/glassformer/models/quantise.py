@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from torch import nn
 
-from glassformer.core.errors import UnsupportedError
+from glassformer.core.errors import CheckpointError, UnsupportedError
 from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
 from glassformer.parts.embedding import Embedding
+from glassformer.parts.head import Head
 from glassformer.parts.quantised import QuantisedEmbedding, QuantisedLinear, frozen, quantise
 
 
@@ -28,6 +29,7 @@ def quantise_model(model: Transformer) -> Transformer:
 
     Raises:
         UnsupportedError: It is in 8 bits already, or from code of the user's own, which may do anything with a matrix.
+        CheckpointError: A number is not finite: such a row has no step.
     """
     if isinstance(model, OwnTransformer):
         raise UnsupportedError(
@@ -35,6 +37,12 @@ def quantise_model(model: Transformer) -> Transformer:
         )
     if is_quantised(model):
         raise UnsupportedError("this model is in 8 bits already")
+    for name, parameter in model.named_parameters():
+        if not parameter.is_meta and not bool(parameter.isfinite().all()):
+            raise CheckpointError(
+                f"{name} holds a number that is not finite, of which 8 bits make noise; the weights are damaged: take "
+                "another checkpoint"
+            )
     head = model.head
     shared = {id(stack.input.embedding) for stack in (model.encoder, model.decoder) if stack is not None}
     tables: dict[int, QuantisedEmbedding] = {}
@@ -64,6 +72,13 @@ def refuse_learning(model: nn.Module) -> None:
     """
     if is_quantised(model):
         raise UnsupportedError("a model in 8 bits does not learn: train the one it was made from, and convert that")
+
+
+def steps_of(model: nn.Module) -> set[nn.Parameter]:
+    """Return the sizes of the levels: parameters that stand for none of the model that was turned into 8 bits."""
+    modules = list(model.modules())
+    steps = {module.step for module in modules if isinstance(module, QuantisedLinear | QuantisedEmbedding)}
+    return steps | {module.step for module in modules if isinstance(module, Head) and module.step is not None}
 
 
 def is_quantised(model: nn.Module) -> bool:

@@ -28,6 +28,10 @@ from glassformer.text.vocabulary_files import BERT_ROLES, bert_backend, gpt2_bac
 
 TOKENIZER_FILE = "tokenizer.json"
 ADDED_FILE = "added_tokens.json"
+VOCABULARIES = (TOKENIZER_FILE, "vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
+TOKENIZER_FILES = (*VOCABULARIES, "merges.txt", ADDED_FILE, CONFIG_FILE, MAP_FILE)
+"""All that is read of a tokenizer."""
+
 LOOKED_FOR = (TOKENIZER_FILE, "vocab.json with merges.txt", "vocab.txt", "spiece.model", "tokenizer.model")
 
 Role = str | int | Sequence[int]
@@ -96,8 +100,7 @@ def load_tokenizer(
 
 def holds_tokenizer(folder: Path) -> bool:
     """Return whether there is a file in a folder that a tokenizer can be read from."""
-    files = (TOKENIZER_FILE, "vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
-    return any((folder / name).exists() for name in files)
+    return any((folder / name).exists() for name in VOCABULARIES)
 
 
 def _read_named(folder: Path) -> Named:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
+from glassformer.checkpoint.whole_folder import PROFILE_FILE
 from glassformer.core.files import write_json
 from glassformer.training.callback import Callback
 
 if TYPE_CHECKING:
     from glassformer.training.trainer import Trainer, Update
-
-PROFILE_FILE = "profile.json"
 
 WARM, TIMED, TRACED = 5, 10, 3
 """Updates that are let pass, that are timed by phase and part, and whose operators are traced, which slows them."""

@@ -12,8 +12,6 @@ from glassformer.core.metric import Measured
 from glassformer.training.callback import Callback, Interval
 from glassformer.training.trainer import Trainer
 
-METRICS_FILE = "metrics.jsonl"
-
 
 class MetricsLog(Callback):
     """Appends a line for every interval, evaluation and look at the norms.

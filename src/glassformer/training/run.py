@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from glassformer.checkpoint.loading import Loaded, load
-from glassformer.checkpoint.native import TOKENIZER_FILE
+from glassformer.checkpoint.native import MODEL_FILE, TOKENIZER_FILE, holds_quantised
+from glassformer.checkpoint.whole_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULT_FILE, STATE_FOLDER
 from glassformer.core.config import TransformerConfig
-from glassformer.core.errors import CheckpointError, ConfigError, DataError
+from glassformer.core.errors import CheckpointError, ConfigError, DataError, UnsupportedError
 from glassformer.core.files import ensure_writable, remove_leftovers, write_json, write_text
 from glassformer.data.labelled import listed
 from glassformer.models.arguments import ModelArguments
@@ -30,15 +31,13 @@ from glassformer.training.interrupt import Interrupts
 from glassformer.training.loop import fit
 from glassformer.training.precision import choose_device, choose_precision, parameter_type
 from glassformer.training.recipe import Recipe, load_recipe, to_yaml
-from glassformer.training.record import METRICS_FILE, MetricsLog, read_metrics
+from glassformer.training.record import MetricsLog, read_metrics
 from glassformer.training.report import example_answer, write_run_report
-from glassformer.training.saving import STATE_FOLDER, Checkpoints
+from glassformer.training.saving import Checkpoints
 from glassformer.training.start import begun, take_over
 from glassformer.training.state import restore_state, saved_threads
 from glassformer.training.threads import fastest_threads
 from glassformer.training.trainer import Trainer
-
-CONFIG_FILE, RESULT_FILE, REPORT_FILE = "config.yaml", "result.json", "report.html"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,7 @@ def _begin(folder: Path, recipe: Recipe, callbacks: Sequence[Callback]) -> Run:
         ensure_writable(folder)
         if recipe.own is not None:
             recipe.own.copied(folder)
-        write_text(folder / CONFIG_FILE, to_yaml(recipe, trainer.model.config))
+        write_text(folder / RECIPE_FILE, to_yaml(recipe, trainer.model.config))
         data.tokenizer.save(folder / TOKENIZER_FILE)
         return _go_on(folder, recipe, trainer, callbacks)
 
@@ -108,10 +107,15 @@ def resume(
         CheckpointError: The folder holds no run, or its states are damaged.
         ConfigError: The device is not there.
         DataError: The data cannot be used any more.
+        UnsupportedError: The folder is that of a run turned into 8 bits.
     """
     recipe = read_recipe(folder)
     if (folder / RESULT_FILE).exists():
         return Run(folder, json.loads((folder / RESULT_FILE).read_text(encoding="utf-8")))
+    if holds_quantised(folder):
+        raise UnsupportedError(
+            f"{folder} holds a model in 8 bits, which does not learn: go on with the run it was made from"
+        )
     ensure_writable(folder)
     remove_leftovers(folder)
     remove_leftovers(folder / STATE_FOLDER)
@@ -223,9 +227,11 @@ def read_recipe(folder: Path, edits: Sequence[str] = ()) -> Recipe:
         CheckpointError: The folder holds no run.
         ConfigError: An edit does not fit, or the recipe is damaged.
     """
-    file = folder / CONFIG_FILE
+    file = folder / RECIPE_FILE
     if not file.is_file():
-        raise CheckpointError(f"{folder} is no run folder: it holds no {CONFIG_FILE}")
+        has_model = (folder / MODEL_FILE).is_file()
+        way = "; if its model is that of a run, copy the file from there" if has_model else ""
+        raise CheckpointError(f"{folder} is no run folder: it holds no {RECIPE_FILE}{way}")
     try:
         own = load_recipe(file)
     except ConfigError as error:
@@ -274,7 +280,7 @@ def classes_of(model: Transformer) -> tuple[str, ...]:
 
 def _refuse_occupied(folder: Path) -> None:
     if folder.is_dir() and any(folder.iterdir()):
-        begun = (folder / CONFIG_FILE).exists()
+        begun = (folder / RECIPE_FILE).exists() and not holds_quantised(folder)
         way = f", or go on with it: glassformer train --resume {shlex.quote(str(folder))}" if begun else ""
         raise ConfigError(f"{folder} is not empty; choose another --out{way}")
     if folder.exists() and not folder.is_dir():

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from glassformer.checkpoint.native import MODEL_FILE, save_model
+from glassformer.checkpoint.whole_folder import STATE_FOLDER
 from glassformer.core.errors import DivergenceError
 from glassformer.core.metric import Measured
 from glassformer.training.callback import Callback
 from glassformer.training.state import save_state
 from glassformer.training.trainer import Trainer, Update
-
-STATE_FOLDER = "trainer"
 
 
 class Checkpoints(Callback):
