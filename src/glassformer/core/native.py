@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import shlex
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -33,10 +34,10 @@ def load_library(source: Path) -> ctypes.CDLL | None:
         None where it cannot be compiled: no g++ (or what the environment variable CXX names), or another system. So
         each function has a readable form that is used then.
     """
-    compiler = os.environ.get("CXX") or "g++"
+    compiler = shlex.split(os.environ.get("CXX") or "g++")
     try:
         # What the compiler makes of this processor: its own version and all instructions that it will use.
-        target = _run([compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
+        target = _run([*compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
         name = f"{source.stem}-{hashlib.sha256(target + _contents(source)).hexdigest()[:16]}.so"
         library = _folder() / name
         if library.exists():
@@ -57,10 +58,10 @@ def _folder() -> Path:
     return Path(kept) / "glassformer"
 
 
-def _compiled(compiler: str, source: Path, library: Path) -> ctypes.CDLL:
+def _compiled(compiler: list[str], source: Path, library: Path) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / library.name
-        _run([compiler, *FLAGS, str(source), "-o", str(made)])
+        _run([*compiler, *FLAGS, str(source), "-o", str(made)])
         loaded = ctypes.CDLL(str(made))  # it stays loaded when its file is gone
         with suppress(OSError):  # without a folder to keep it in, it is made again next time
             library.parent.mkdir(parents=True, exist_ok=True)
