@@ -44,7 +44,7 @@ def load_library(source: Path) -> ctypes.CDLL | None:
             with suppress(OSError):  # of a damaged one
                 return ctypes.CDLL(str(library))
         return _compiled(compiler, source, library)
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None
 
 
