@@ -105,7 +105,6 @@ def count_blocks(length: int, pattern: Blocks) -> int:
     return operator.index(-(-length // pattern.size))
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # a graph's lists are worked out once
 def groups_of(pattern: Blocks, n_blocks: int, causal: bool) -> tuple[Group, ...]:
     """Return the blocks of queries that see equally many blocks of keys, and which.
 
@@ -118,6 +117,11 @@ def groups_of(pattern: Blocks, n_blocks: int, causal: bool) -> tuple[Group, ...]
         causal: Whether blocks behind a query's own are hidden.
     """
     return _groups_of(pattern, n_blocks, causal)
+
+
+# A graph's lists are worked out once. This is all that `torch.compiler.assume_constant_result` does, but that imports the
+# compiler with it: a second of every start, and an error where its cache folder cannot be made.
+groups_of._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)
