@@ -41,6 +41,6 @@ def test_own_code_has_graphs_of_its_own() -> None:
 
 def test_reason_is_one_line() -> None:
     """A compiler's second line says what the first one only announces."""
-    assert reason_of(RuntimeError("the backend raised:\nld returned 1\n\nand more")) == "the backend raised: ld returned 1"
+    assert reason_of(RuntimeError("it raised:\nld returned 1\n\nand more")) == "it raised: ld returned 1"
     assert reason_of(ValueError()) == "ValueError"
     assert reason_of(PermissionError(13, "Permission denied", "/cache")) == "Permission denied: /cache"

@@ -58,7 +58,7 @@ def reason_of(error: Exception) -> str:
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """torch prints pages where it cannot make a graph, before it raises an error or goes on; `reason_of` has its line."""
+    """torch prints pages where it cannot make a graph, and then raises or goes on; `reason_of` has its line."""
     logs = [logging.getLogger(name) for name in ("torch._dynamo", "torch._functorch")]
     before = [log.level for log in logs]
     for log in logs:

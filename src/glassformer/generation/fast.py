@@ -51,9 +51,10 @@ class Forward:
         self._done, self._expected = 0, expected
         self._ran = 0
         """Number of steps that went through a graph."""
-        self._graph: Callable[[Transformer, Tensor, Memory | None, KVCache], Tensor] | None = None
+        self._graph: Callable[..., Tensor] | None = None
         self._rows: int | None = None
         """The number of rows that the graph is for; none yet."""
+        self._given_up = False
 
     def __call__(
         self,
@@ -74,36 +75,41 @@ class Forward:
             tape: What is recorded and changed.
         """
         self._done += 1
-        if tape is None and cache is not None and cache.extent > 0 and tokens.shape[1] == 1:
+        one = tape is None and cache is not None and cache.extent > 0 and tokens.shape[1] == 1
+        if one and self._compiles(tokens.shape[0]):
             try:
-                graph = self._graph_for(tokens.shape[0])
-                if graph is not None:
-                    with without_logs() if self._ran < NEW else nullcontext():
-                        found = graph(self._model, tokens, memory, cache)
-                    self._ran += 1
-                    return found
+                with without_logs() if self._ran < NEW else nullcontext():
+                    self._graph = self._graph or self._new_graph()
+                    found = self._graph(self._model, tokens, memory, cache)
             except GlassformerError:
                 raise
             except Exception as error:  # compilers raise whatever they like
                 if self._ran and not is_compiler_error(error):
                     raise  # what ran once is compiled: this is another trouble
                 self._give_up(reason_of(error))
+            else:
+                self._ran += 1
+                return found
         scores: Tensor = self._model(tokens, places=places, memory=memory, cache=cache, outputs="last", tape=tape)
         return scores
 
-    def _graph_for(self, rows: int) -> Callable[[Transformer, Tensor, Memory | None, KVCache], Tensor] | None:
+    def _compiles(self, rows: int) -> bool:
         pays = self._done > PAYS < self._expected - self._done
         if self._rows is None and (self._fast == "on" or (self._fast == "auto" and pays)):
             self._rows = rows
-            if (reason := no_compiler()) is None:
-                dtypes = frozenset(parameter.dtype for parameter in self._model.parameters())
-                self._graph = compiled(step_of(self._model.config, rows, self._model.device, dtypes))
-            elif self._fast == "on":  # "auto" asks for nothing that must be there
+            reason = no_compiler()
+            self._given_up = reason is not None
+            if reason is not None and self._fast == "on":  # "auto" asks for nothing that must be there
                 self._give_up(reason)
-        return self._graph if rows == self._rows else None
+        return rows == self._rows and not self._given_up
+
+    def _new_graph(self) -> Callable[..., Tensor]:
+        assert self._rows is not None, "set when a graph is first wanted"
+        dtypes = frozenset(parameter.dtype for parameter in self._model.parameters())
+        return compiled(step_of(self._model.config, self._rows, self._model.device, dtypes))
 
     def _give_up(self, reason: str) -> None:
-        self._graph = None
+        self._graph, self._given_up = None, True
         warnings.warn(f"not compiled, so writing goes on as with fast=off: {reason}", stacklevel=3)
 
 

@@ -80,7 +80,8 @@ class BlocksKernel:
         size, n_blocks = pattern.size, count_blocks(length, pattern)
         padding = n_blocks * size - length
         q, k, v = (_in_blocks(x, size, padding) for x in (q, k, v))  # (B, N, c, H, E)
-        order, parts = [], []
+        order: list[int] = []
+        parts = []
         for rows, lists in groups_of(pattern, n_blocks, causal):
             order += rows
             queries = q.index_select(1, torch.tensor(rows, device=q.device))
@@ -119,8 +120,8 @@ def groups_of(pattern: Blocks, n_blocks: int, causal: bool) -> tuple[Group, ...]
     return _groups_of(pattern, n_blocks, causal)
 
 
-# A graph's lists are worked out once. This is all that `torch.compiler.assume_constant_result` does, but that imports the
-# compiler with it: a second of every start, and an error where its cache folder cannot be made.
+# A graph's lists are worked out once. `torch.compiler.assume_constant_result` does this and no more, but it imports the
+# compiler: a second of every start, and an error where that cannot make its cache folder.
 groups_of._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
