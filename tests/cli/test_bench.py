@@ -62,6 +62,7 @@ def test_bench_decode_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
         app, ["bench", "decode", "--size", "small", "--against", "torch", "--turns", "1", "--json", "--threads", "1"]
     )
     assert ran.exit_code == 0, ran.output
+    assert ran.stderr.splitlines()[:2] == ["loading", "decode one"]  # a word at once where no bar is seen
     (contest,) = json.loads(ran.stdout)
     assert {row["contestant"] for row in contest["rows"]} == {"glassformer"}
     ways = [(row["numbers"], row["setting"]) for row in contest["rows"]]
@@ -91,6 +92,9 @@ def test_bench_startup_measures_us(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "says"),
     [
         (["train", "--against", "pytorch"], "did you mean 'torch'"),
+        (["decode", "--against", ""], "there is no peer ''; known: "),
+        (["decode", "--only", ""], "bench decode has no work ''"),
+        (["attention", "--only", ""], "there is no variant ''"),
         (["decode", "--size", "big"], "no size 'big'"),
         (["translate", "--only", "beam7"], "bench translate has no work 'beam7'"),
         (["prefill", "--precision", "int8"], "choose auto, float32 or bf16"),

@@ -241,6 +241,8 @@ def test_verbs_that_do_not_fit_say_which_does(words):
     refused(call("generate", body, "the"), "this model makes vectors of texts and cannot write; use embed")
     refused(call("score", body, "the"), "use embed")
     refused(call("generate", labels, "the"), "this model labels texts and cannot write; use predict")
+    told = refused(call("generate", labels, "the", "--fast", "on", "--stream"), "this model labels texts")
+    assert "fills masks" not in told
     refused(call("score", words, "the"), "encoder-only and cannot write")
 
 

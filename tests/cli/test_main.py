@@ -91,6 +91,22 @@ print([name for name in {heavy} if name in sys.modules])
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_what_compiles_nothing_needs_no_compiler(tmp_path: Path) -> None:
+    """It takes a second to import, and cannot be where its cache folder cannot be made."""
+    no_folder = tmp_path / "file"
+    no_folder.touch()
+    arguments = ("generate", "preset:tiny", "a", "--max-new-tokens", "2", "--fast", "off")
+    command, environment = process(
+        "import sys\nfrom glassformer.cli.main import main\ntry:\n    main()\n"
+        "finally:\n    print('torch._dynamo' in sys.modules)",
+        *arguments,
+    )
+    environment["TORCHINDUCTOR_CACHE_DIR"] = str(no_folder / "cache")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "False"
+
+
 def test_reader_that_leaves_ends_the_program_quietly() -> None:
     command, environment = process(PROGRAM, "sites", "preset:small")
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:

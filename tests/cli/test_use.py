@@ -159,6 +159,27 @@ def test_generate_notes_what_has_no_effect(text_run: Path) -> None:
     json.loads(both.stdout)
 
 
+def test_generate_says_when_it_compiles_and_when_not(text_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassformer.generation.fast.compiled", lambda function: function)
+    monkeypatch.setattr("glassformer.core.compilers.shutil.which", lambda name: "/compiler")
+
+    def said(*options: str, model: str | Path = text_run) -> str:
+        return call("generate", model, "The ", "--fast", "on", *options).stderr
+
+    few = ("--max-new-tokens", "3")
+    for shown in ((), ("--stream",), ("--json",)):
+        assert said(*few, *shown).startswith("note: the steps are compiled first")
+    assert said(*few, "--no-cache") == "note: without effect together with --no-cache: --fast\n"
+    for number in "01":
+        assert said("--max-new-tokens", number).startswith("note: without effect below 2 new tokens")
+    monkeypatch.setattr("glassformer.models.transformer.Transformer.can_cache", False)
+    assert said(*few).startswith("note: without effect on a model that reads all anew")
+    monkeypatch.undo()
+    monkeypatch.setattr("glassformer.core.compilers.shutil.which", lambda name: None)
+    with pytest.warns(UserWarning, match="^not compiled, "):
+        assert said(*few) == ""
+
+
 def test_generate_notes_unknown_characters(text_run: Path) -> None:
     said = call("generate", text_run, "é∑", "--max-new-tokens", "1").stderr
     assert said == "note: 2 tokens of the text are unknown to this model\n"

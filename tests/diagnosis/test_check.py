@@ -14,6 +14,7 @@ from glassformer.core.errors import ConfigError
 from glassformer.diagnosis.check import check
 from glassformer.diagnosis.model.properties import MODEL_PROPERTIES
 from glassformer.families.registry import FAMILIES, PRESETS
+from glassformer.models.arguments import ModelArguments
 from glassformer.models.quantise import quantise_model
 from glassformer.models.transformer import Transformer
 
@@ -168,6 +169,35 @@ def test_o40_check_does_not_accuse_a_model_in_8_bits() -> None:
     statuses = {verdict.key: verdict.finding.status for verdict in check(model).verdicts}
     assert statuses["memorise"] == "not_applicable"
     assert "fail" not in statuses.values()
+
+
+def test_o40_check_sees_matrices_in_8_bits_for_what_they_are() -> None:
+    """They are found, and learn nothing; a missing activation between two of them is found, too."""
+    model = quantise_model(Transformer(PRESETS["tiny"].resolve(259)))
+    matrices = sum(parameter.dtype == torch.int8 for parameter in model.parameters())
+    layers = len(model.decoder.blocks)
+    only = ["position_wise", "feed_forward", "gradient"]
+    report = check(model, only=only)
+    said = {each["property"]: each["seen"] for each in report.as_dict()["verdicts"]}
+    assert f"feed-forward networks: {layers}" in said["position_wise"]
+    assert report["feed_forward"].finding.status == "pass"
+    assert said["gradient"].endswith(f"which do not learn: {matrices}")
+    for block in model.decoder.blocks:
+        block.feed_forward.activation = lambda x: x
+    assert check(model, only=only)["feed_forward"].finding.status == "fail"
+    for parameter in model.parameters():
+        parameter.requires_grad_(requires_grad=False)
+    assert check(model, only=only)["gradient"].finding.status == "not_applicable"
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])
+def test_check_asks_no_classifier_for_a_cache(kind: str) -> None:
+    """What answers for a whole text writes no token by token."""
+    arguments = ModelArguments(kind=kind, d_model=16, n_layers=1, n_heads=2, dropout=0.0)
+    model = Transformer(arguments.resolve(259, classes=("a", "b")))
+    report = check(model)
+    assert report["cache"].finding.status == "not_applicable"
+    assert {each.finding.status for each in report.verdicts} == {"pass", "not_applicable"}
 
 
 def test_check_takes_your_word_for_what_a_model_is() -> None:

@@ -87,6 +87,35 @@ def test_o37_compiled_writing_of_other_attention_equals_the_readable(counted, ar
     assert counted.runs > 0
 
 
+def test_o37_every_number_of_rows_is_compiled_in_one_process(counted):
+    """torch makes 8 graphs of one piece of code; models of one kind share theirs."""
+    for rows in range(1, 7):
+        for _ in range(2):
+            model = build("decoder", "rotary", n_layers=1)
+            assert written(model, [[5]] * rows, fast="on") == written(model, [[5]] * rows, fast="off")
+        assert counted.graphs == 2 * rows
+
+
+def test_o37_a_second_model_of_other_shape_is_compiled_in_one_process(counted):
+    """Its number of heads is no number that varies between steps of one model."""
+    for number, arguments in enumerate(({}, {"n_kv_heads": 1}, {"d_model": 32, "n_heads": 4}), 1):
+        model = build("decoder", "rotary", n_layers=1, **arguments)
+        assert written(model, PROMPTS, fast="on") == written(model, PROMPTS, fast="off")
+        assert counted.graphs == 2 * number
+
+
+def test_o37_the_limit_of_graphs_is_told_in_one_line(counted, capfd):
+    model = build("decoder", "rotary", n_layers=1)
+    with (
+        torch._dynamo.config.patch(recompile_limit=1),
+        pytest.warns(UserWarning, match=r"^not compiled, .*: torch makes no more graphs of this model"),
+    ):
+        on = written(model, [[5]], fast="on")
+    assert on == written(model, [[5]], fast="off")
+    assert counted.graphs == 1
+    assert capfd.readouterr().err == ""
+
+
 def test_o37_compiled_writing_draws_the_same_tokens(counted):
     model = build("decoder", "rotary", n_layers=1)
     settings = {"temperature": 1.0, "top_k": 8, "seed": 3, "repetition_penalty": 1.2}
@@ -117,9 +146,12 @@ def test_o40_quantised_model_is_compiled_too(counted):
     assert counted.runs > 0
 
 
-@pytest.mark.parametrize("fault", ["no compiler", "a compiler that fails"])
+@pytest.mark.parametrize("fault", ["no compiler", "a compiler that fails", "no folder for it"])
 def test_o37_where_nothing_can_be_compiled_one_warning_is_given(monkeypatch, fault):
     def fails(function):
+        if fault == "no folder for it":
+            raise FileNotFoundError(2, "No such file or directory", "/proc/nope")
+
         def run(*_):
             raise RuntimeError("the backend raised:\nld returned 1 exit status\n\nand more")
 
@@ -129,7 +161,7 @@ def test_o37_where_nothing_can_be_compiled_one_warning_is_given(monkeypatch, fau
         monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(fast_module, "compiled", fails)
     model = build("decoder")
-    with pytest.warns(UserWarning, match=r"not compiled.*(there is none|exit status)$") as given:
+    with pytest.warns(UserWarning, match=r"not compiled.*(there is none|exit status|directory: /proc/nope)$") as given:
         on = written(model, PROMPTS, fast="on")
     assert len(given) == 1
     assert on == written(model, PROMPTS, fast="off")

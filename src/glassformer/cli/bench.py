@@ -72,7 +72,7 @@ def attention(
     known_language(language)
     ensure_writable(out, "--out")
     place("cpu", threads)
-    with waiting("training") as advanced:
+    with waiting("training", piped=True) as advanced:
         from glassformer.bench.copying import Copying
         from glassformer.bench.next_character import NextCharacter
         from glassformer.bench.quality import measure_all
@@ -82,7 +82,7 @@ def attention(
         from glassformer.bench.variants import chosen
         from glassformer.data.read import read_text
 
-        variants = chosen(only.split(",") if only else [])
+        variants = chosen(_names(only))
         tasks: list[Task] = [Recall(), Copying()]
         if text is not None:
             tasks.append(NextCharacter(read_text(text).text))
@@ -180,10 +180,10 @@ def startup(against: Against = None, turns: Turns = 15, language: Language = "en
     from glassformer.core.wording import known_language
 
     known_language(language)
-    with waiting("starting") as advanced:
+    with waiting("starting", piped=True) as advanced:
         from glassformer.bench.startup import known_packages, measure_starts, programs, startup_table
 
-        peers = known_packages(against.split(",") if against else [])
+        peers = known_packages(_names(against))
         starts = measure_starts(programs(peers), turns, advanced)
     if as_json:
         echo_json([asdict(start) for start in starts])
@@ -203,7 +203,7 @@ def gains(turns: Turns = 5, as_json: Json = False, threads: Threads = None) -> N
     from glassformer.cli.waiting import waiting
 
     place("cpu", threads)
-    with waiting("measuring") as advanced:
+    with waiting("measuring", piped=True) as advanced:
         from glassformer.bench.gains import MAKERS, gains_text, measure_gains
 
         measured = measure_gains([gain for make in MAKERS for gain in make()], turns, advanced)
@@ -211,6 +211,11 @@ def gains(turns: Turns = 5, as_json: Json = False, threads: Threads = None) -> N
         echo_json([asdict(each) for each in measured])
     else:
         typer.echo(gains_text(measured))
+
+
+def _names(given: str | None) -> list[str]:
+    """Return the names of an option; none where it is left out, and an empty one is a name that nothing has."""
+    return [] if given is None else given.split(",")
 
 
 def _contests(
@@ -230,20 +235,20 @@ def _contests(
 
     known_language(language)
     place("cpu", threads)
-    with waiting("loading"):
+    with waiting("loading", piped=True):
         from glassformer.bench.contest import Rules, compete
         from glassformer.bench.contest_table import table, values
         from glassformer.bench.machine import Gauge
         from glassformer.bench.roster import contestants, known_peers, numbers_for
         from glassformer.bench.workloads import work
 
-        peers = known_peers(against.split(",") if against else [])
-        numbers, jobs = numbers_for(precision), work(verb, size, only.split(",") if only else [])
+        peers = known_peers(_names(against))
+        numbers, jobs = numbers_for(precision), work(verb, size, _names(only))
         gauge = Gauge()
     found = []
     for number, job in enumerate(jobs):
         field = contestants(job, peers, numbers)
-        with waiting(f"{verb} {job.name}") as advanced:
+        with waiting(f"{verb} {job.name}", piped=True) as advanced:
             contest = compete(field, gauge.measure, Rules(turns=turns), advanced)
         found.append(values(job, contest))
         if not as_json:

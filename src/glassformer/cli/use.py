@@ -154,9 +154,9 @@ def generate(
             "--fast": fast == "on",
         }  # fmt: skip
         idle = [name for name, used in writing.items() if used]
+        _fill(loaded, text, probs, as_json)  # or it says why not
         if idle:
             note(f"without effect on a model that fills masks: {', '.join(idle)}")
-        _fill(loaded, text, probs, as_json)
         return
     if fast != "off":
         compile_products()
@@ -265,8 +265,9 @@ def _stream(loaded: Loaded, text: str, config: GenerationConfig) -> None:
     from glassformer.generation.text import stream_text
 
     reason = None
-    _note_compiling(config)
-    for step in stream_text(loaded, text, config):
+    steps = stream_text(loaded, text, config)
+    _note_compiling(config, loaded.model.can_cache)
+    for step in steps:
         typer.echo(step.text, nl=False)
         sys.stdout.flush()
         reason = step.stop_reason or reason
@@ -279,9 +280,10 @@ def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -
     from glassformer.generation.text import stream_text
 
     steps = []
-    _note_compiling(config)
+    coming = stream_text(loaded, text, config)
+    _note_compiling(config, loaded.model.can_cache)
     with waiting("writing") as advanced:
-        for step in stream_text(loaded, text, config):
+        for step in coming:
             steps.append(step)
             advanced(len(steps), config.max_new_tokens)
     reason = steps[-1].stop_reason
@@ -307,8 +309,19 @@ def _write(loaded: Loaded, text: str, config: GenerationConfig, as_json: bool) -
     _say_why(reason, loaded)
 
 
-def _note_compiling(config: GenerationConfig) -> None:
-    if config.fast == "on" and config.use_cache:
+def _note_compiling(config: GenerationConfig, can_cache: bool) -> None:
+    """Say what "on" will take; where there is no compiler, whatever needs it says so."""
+    from glassformer.core.compilers import no_compiler
+
+    if config.fast != "on":
+        return
+    if not config.use_cache:
+        note("without effect together with --no-cache: --fast")
+    elif not can_cache:
+        note("without effect on a model that reads all anew for each token, since it is not causal: --fast")
+    elif config.max_new_tokens < 2:
+        note("without effect below 2 new tokens, for the first one comes from reading: --fast")
+    elif no_compiler() is None:
         note("the steps are compiled first: after the first token, that takes up to a minute")
 
 

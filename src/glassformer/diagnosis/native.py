@@ -32,7 +32,7 @@ def native_caller(model: Transformer) -> Caller:
         takes_source_keep=kind == "encoder_decoder",
         loss=_loss if scores else None,
         shifts=(0,),
-        cached=_cached if causal and not _recurrent(config.output_stack) else None,
+        cached=_cached if causal and not config.pools and not _recurrent(config.output_stack) else None,
         vocab=config.output_stack.input.vocab_size,
         source_vocab=None if config.encoder is None else config.encoder.input.vocab_size,
     )

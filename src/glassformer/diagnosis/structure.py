@@ -95,7 +95,7 @@ def _linear(module: nn.Module) -> bool:
 
 def _widens(module: nn.Module) -> bool:
     """True for matrices D to F and F to D with F != D, at most two ways out, and no other matrix of width D."""
-    shapes = Counter(tuple(p.shape[:2]) for p in module.parameters() if p.ndim >= 2)
+    shapes = Counter(tuple(matrix.shape[:2]) for matrix in _matrices(module))
     for (rows, columns), back in shapes.items():
         gated = shapes.get((2 * columns, rows), 0) if columns >= rows else 0
         out = shapes.get((columns, rows), 0) + gated
@@ -106,6 +106,16 @@ def _widens(module: nn.Module) -> bool:
         if all(set(shape) <= {rows, columns, 2 * columns, 2 * rows} for shape in related) and back + out <= 3:
             return sum(shapes[shape] for shape in related) <= 3
     return False
+
+
+def _matrices(module: nn.Module) -> list[Tensor]:
+    """Of a part in 8 bits the matrix is its whole numbers; their steps, a column, are none of their own."""
+    found: dict[int, Tensor] = {}
+    for part in module.modules():
+        own = [parameter for parameter in part.parameters(recurse=False) if parameter.ndim >= 2]
+        whole = [parameter for parameter in own if not parameter.is_floating_point()]
+        found |= {id(parameter): parameter for parameter in whole or own}
+    return list(found.values())
 
 
 def _norm_width(module: nn.Module, width: int) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -16,7 +18,8 @@ from torch import Tensor
 
 from glassformer.core.cache import KVCache
 from glassformer.core.call import Memory
-from glassformer.core.compilers import no_compiler
+from glassformer.core.compilers import is_compiler_error, no_compiler, own_code, reason_of, without_logs
+from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import GlassformerError
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
@@ -26,6 +29,9 @@ Fast = Literal["auto", "on", "off"]
 
 PAYS = 4000
 """Steps that compiling takes as long as they save: of a layer both grow alike, so it is the same for most models."""
+
+NEW = 3
+"""Steps of a generation in which graphs are made: what differs between steps shows in the second."""
 
 
 class Forward:
@@ -42,10 +48,13 @@ class Forward:
 
     def __init__(self, model: Transformer, fast: Fast, expected: int) -> None:
         self._model, self._fast = model, fast
-        self._done, self._expected, self._ran = 0, expected, False
-        self._graph: Callable[[Transformer, Tensor, Memory | None, KVCache], Tensor] | None = None
+        self._done, self._expected = 0, expected
+        self._ran = 0
+        """Number of steps that went through a graph."""
+        self._graph: Callable[..., Tensor] | None = None
         self._rows: int | None = None
         """The number of rows that the graph is for; none yet."""
+        self._given_up = False
 
     def __call__(
         self,
@@ -66,37 +75,42 @@ class Forward:
             tape: What is recorded and changed.
         """
         self._done += 1
-        if tape is None and cache is not None and cache.extent > 0 and tokens.shape[1] == 1:
-            graph = self._graph_for(tokens.shape[0])
-            if graph is not None:
-                try:
-                    found = graph(self._model, tokens, memory, cache)
-                except GlassformerError:
-                    raise
-                except Exception as error:  # compilers raise whatever they like
-                    if self._ran:
-                        raise  # what ran once is compiled: this is another trouble
-                    self._give_up(str(error).strip() or type(error).__name__)
-                else:
-                    self._ran = True
-                    return found
+        one = tape is None and cache is not None and cache.extent > 0 and tokens.shape[1] == 1
+        if one and self._compiles(tokens.shape[0]):
+            try:
+                with without_logs() if self._ran < NEW else nullcontext():
+                    self._graph = self._graph or self._new_graph()
+                    found = self._graph(self._model, tokens, memory, cache)
+            except GlassformerError:
+                raise
+            except Exception as error:  # compilers raise whatever they like
+                if self._ran and not is_compiler_error(error):
+                    raise  # what ran once is compiled: this is another trouble
+                self._give_up(reason_of(error))
+            else:
+                self._ran += 1
+                return found
         scores: Tensor = self._model(tokens, places=places, memory=memory, cache=cache, outputs="last", tape=tape)
         return scores
 
-    def _graph_for(self, rows: int) -> Callable[[Transformer, Tensor, Memory | None, KVCache], Tensor] | None:
+    def _compiles(self, rows: int) -> bool:
         pays = self._done > PAYS < self._expected - self._done
         if self._rows is None and (self._fast == "on" or (self._fast == "auto" and pays)):
             self._rows = rows
-            if (reason := no_compiler()) is None:
-                self._graph = compiled(step)
-            elif self._fast == "on":  # "auto" asks for nothing that must be there
+            reason = no_compiler()
+            self._given_up = reason is not None
+            if reason is not None and self._fast == "on":  # "auto" asks for nothing that must be there
                 self._give_up(reason)
-        return self._graph if rows == self._rows else None
+        return rows == self._rows and not self._given_up
+
+    def _new_graph(self) -> Callable[..., Tensor]:
+        assert self._rows is not None, "set when a graph is first wanted"
+        dtypes = frozenset(parameter.dtype for parameter in self._model.parameters())
+        return compiled(step_of(self._model.config, self._rows, self._model.device, dtypes))
 
     def _give_up(self, reason: str) -> None:
-        self._graph = None
-        line = " ".join(reason.splitlines()[:2])  # a compiler's second line says what the first one only announces
-        warnings.warn(f"not compiled, so writing goes on as with fast=off: {line}", stacklevel=3)
+        self._graph, self._given_up = None, True
+        warnings.warn(f"not compiled, so writing goes on as with fast=off: {reason}", stacklevel=3)
 
 
 def step(
@@ -105,6 +119,23 @@ def step(
     """Return the scores after one more token of each row; this is what is compiled."""
     scores: Tensor = model(tokens, memory=memory, cache=cache, outputs="last")
     return scores
+
+
+@lru_cache(maxsize=64)
+def step_of(
+    config: TransformerConfig, rows: int, device: torch.device, dtypes: frozenset[torch.dtype]
+) -> Callable[..., Tensor]:
+    """Return `step` as a function of its own for one kind of model and number of rows.
+
+    What has a kind in common shares its graphs, generation after generation; what has not knows nothing of the other.
+
+    Args:
+        config: What the model looks like.
+        rows: Number of rows.
+        device: Where the model is.
+        dtypes: Of its parameters; whole numbers are among them where it is in 8 bits.
+    """
+    return own_code(step, f"step_{hash((config, rows, device, dtypes)):x}")
 
 
 def compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -80,7 +80,8 @@ class BlocksKernel:
         size, n_blocks = pattern.size, count_blocks(length, pattern)
         padding = n_blocks * size - length
         q, k, v = (_in_blocks(x, size, padding) for x in (q, k, v))  # (B, N, c, H, E)
-        order, parts = [], []
+        order: list[int] = []
+        parts = []
         for rows, lists in groups_of(pattern, n_blocks, causal):
             order += rows
             queries = q.index_select(1, torch.tensor(rows, device=q.device))
@@ -105,7 +106,6 @@ def count_blocks(length: int, pattern: Blocks) -> int:
     return operator.index(-(-length // pattern.size))
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # a graph's lists are worked out once
 def groups_of(pattern: Blocks, n_blocks: int, causal: bool) -> tuple[Group, ...]:
     """Return the blocks of queries that see equally many blocks of keys, and which.
 
@@ -118,6 +118,11 @@ def groups_of(pattern: Blocks, n_blocks: int, causal: bool) -> tuple[Group, ...]
         causal: Whether blocks behind a query's own are hidden.
     """
     return _groups_of(pattern, n_blocks, causal)
+
+
+# A graph's lists are worked out once. `torch.compiler.assume_constant_result` does this and no more, but it imports the
+# compiler: a second of every start, and an error where that cannot make its cache folder.
+groups_of._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)

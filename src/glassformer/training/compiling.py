@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.core.compilers import no_compiler
+from glassformer.core.compilers import is_compiler_error, no_compiler, own_code, reason_of, without_logs
 from glassformer.core.errors import GlassformerError
 from glassformer.core.places import Places
 from glassformer.data.batch import Batch
@@ -82,13 +81,10 @@ class Compiling:
         Args:
             error: What ended its forward or backward pass. A backward pass is compiled when it is first gone through.
         """
-        from torch._dynamo.exc import TorchDynamoException  # takes a second to import
-
-        new = isinstance(error, TorchDynamoException) or not self._made  # what ran once has another trouble
+        new = is_compiler_error(error) or not self._made  # what ran once has another trouble
         if not self.compiles or not new or isinstance(error, GlassformerError):
             return False
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        self._decide("off", f"not compiled: {' '.join(lines[:2])}")
+        self._decide("off", f"not compiled: {reason_of(error)}")
         return True
 
     def measured(self, seconds: float, tokens: int, left: int) -> None:
@@ -139,7 +135,7 @@ class Compiling:
         if self._graph is None:
             self._made = False
             self._graph = compiled_objective(self.model, self.smoothing, variable=self.variable)
-        with nullcontext() if self._made else _without_tracebacks():
+        with nullcontext() if self._made else without_logs():
             return self._graph(batch)
 
 
@@ -158,7 +154,8 @@ def compiled_objective(model: Transformer, label_smoothing: float, *, variable: 
         return found
 
     options = None if variable else OPTIONS
-    graph = torch.compile(loss, fullgraph=True, dynamic=True if variable else None, backend=BACKEND, options=options)
+    own = own_code(loss, f"loss_{id(model):x}")
+    graph = torch.compile(own, fullgraph=True, dynamic=True if variable else None, backend=BACKEND, options=options)
 
     def of_batch(batch: Batch) -> Loss:
         places, sources = _places(batch.places), None if batch.source is None else _places(batch.source_places)
@@ -166,18 +163,6 @@ def compiled_objective(model: Transformer, label_smoothing: float, *, variable: 
         return found
 
     return of_batch
-
-
-@contextmanager
-def _without_tracebacks() -> Iterator[None]:
-    """torch prints one where it cannot compile a backward pass for all shapes, and goes on; `gives_up` has its line."""
-    log = logging.getLogger("torch._functorch")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
 
 
 def _places(places: Places) -> Places:

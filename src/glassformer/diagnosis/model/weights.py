@@ -29,6 +29,9 @@ def gradient(subject: ModelSubject) -> Finding:
     if lost:
         return failed("gradient.unregistered", where=lost[0], fault="gradient.unregistered", names=", ".join(lost))
     model = subject.model
+    whole = sum(not parameter.is_floating_point() for parameter in model.parameters())
+    if whole and not any(parameter.requires_grad for parameter in model.parameters()):
+        return skipped("memorise.whole")
     given = subject.fitted(subject.draw(), model)
     generator = torch.Generator().manual_seed(7)
     with quietly(model), _Detached(model) as seen:
@@ -44,6 +47,8 @@ def gradient(subject: ModelSubject) -> Finding:
     dead = [name for name, p in named if p.grad is None or (p.ndim >= 2 and float(p.grad.abs().max()) < 1e-12)]
     count = sum(p.numel() for name, p in named if name in dead)
     model.zero_grad()
+    if not dead and whole:
+        return passed("gradient.whole", count=len(named), whole=whole)
     if not dead:
         return passed("gradient.seen", count=len(named))
     names = ", ".join(dead[:SHOWN]) + (f", ... ({len(dead)})" if len(dead) > SHOWN else "")

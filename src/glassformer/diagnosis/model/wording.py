@@ -280,6 +280,10 @@ SEEN = {
     "norm.other": ("said to be {wanted}, found {found}", "声明为 {wanted}，测得 {found}"),
     "norm.seen": ("{found}", "{found}"),
     "gradient.seen": ("{count} in all", "共 {count} 个"),
+    "gradient.whole": (
+        "{count} in all; matrices of whole numbers, which do not learn: {whole}",
+        "共 {count} 个；另有 {whole} 个整数矩阵，不能学习",
+    ),
     "gradient.dead": ("no gradient reaches {names} ({count:,} numbers)", "没有梯度到达 {names}（{count:,} 个数）"),
     "gradient.detached": (
         "its numbers are used in a product that no gradient leads back from",

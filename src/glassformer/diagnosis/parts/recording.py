@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import FunctionType
@@ -175,8 +176,28 @@ def recorded(run: Callable[[], Any], modules: Sequence[nn.Module]) -> Recording:
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one function that nobody can look into
     try:
-        with torch.no_grad(), _Mode(recording, learned):
+        with torch.no_grad(), _whole(recording, modules), _Mode(recording, learned):
             recording.result = run()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
     return recording
+
+
+@contextmanager
+def _whole(recording: Recording, modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Note what projections in 8 bits were given and made: the products inside them are of rounded numbers."""
+    parts = dict.fromkeys(part for module in modules for part in module.modules() if _is_whole(part))
+
+    def note(part: nn.Module, args: tuple[Tensor, ...], result: Tensor) -> None:
+        recording.products.append(Product(args[0].detach(), result.detach()))
+
+    handles = [part.register_forward_hook(note) for part in parts]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _is_whole(part: nn.Module) -> bool:
+    return isinstance(part, nn.Linear) and not part.weight.is_floating_point()
