@@ -58,12 +58,20 @@ def test_without_a_compiler_there_is_no_library(load, source, monkeypatch):
 def test_what_does_not_compile_is_no_library(load, source, tmp_path):
     source.write_text("this is no C++")
     assert load(source) is None
-    assert not (tmp_path / "cache").exists()
+    assert not list((tmp_path / "cache" / "glassformer").iterdir())
 
 
 @needs_compiler
 def test_damaged_library_is_made_again(load, source, tmp_path):
     load(source)
     [kept] = (tmp_path / "cache" / "glassformer").iterdir()
+    kept.unlink()  # what is loaded must not change
     kept.write_bytes(b"torn")
     assert load(source).twice(1) == 2
+
+
+@needs_compiler
+def test_without_a_home_it_is_compiled_all_the_same(load, source, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/dev/null/nobody")
+    assert load(source).twice(3) == 6

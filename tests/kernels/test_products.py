@@ -64,3 +64,30 @@ def test_products_are_operators_that_a_graph_can_hold():
     graph = torch.compile(lambda x: linear(x, weight, bias) + linear_int8(x, levels, steps, bias), backend="aot_eager")
     with torch.no_grad():
         assert torch.equal(graph(x), linear(x, weight, bias) + linear_int8(x, levels, steps, bias))
+
+
+@pytest.mark.parametrize("rows", [2, SOME_INT8 + 5])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_numbers_that_are_none_make_their_row_none_and_no_other(rows, bad):
+    x, (levels, steps) = torch.randn(rows, 70), quantise(torch.randn(5, 70))
+    x[1, 66] = bad
+    out = linear_int8(x, levels, steps, None)
+    assert out[1].isnan().all()
+    assert out[0].isfinite().all()
+    assert not linear(x[:2], torch.randn(5, 70), None)[1].isfinite().any()
+
+
+def test_arrays_that_do_not_fit_are_refused_before_they_are_read():
+    levels, steps = quantise(torch.randn(5, 8))
+    for x, matrix, bias in (
+        (torch.randn(4, 16), torch.randn(5, 8), None),
+        (torch.randn(4, 8), torch.randn(5, 8), torch.randn(4)),
+    ):
+        with pytest.raises(RuntimeError, match="do not fit"):
+            linear(x, matrix, bias)
+    with pytest.raises(RuntimeError, match="do not fit"):
+        linear_int8(torch.randn(4, 16), levels, steps, None)
+    with pytest.raises(RuntimeError, match="float64"):
+        linear(torch.randn(4, 8).double(), torch.randn(5, 8), None)
+    bias = torch.randn(10)[::2]
+    torch.testing.assert_close(linear(torch.eye(8)[:4], torch.zeros(5, 8), bias), bias.expand(4, 5), atol=0.0, rtol=0.0)

@@ -8,11 +8,17 @@ from glassformer.core.mask import Mask
 from glassformer.core.places import Places
 from glassformer.kernels.reference import ReferenceKernel
 from glassformer.kernels.registry import choose_kernel
-from glassformer.kernels.softmax import FEW, FewKernel, choose_quick_kernel, library, quick_log_softmax
+from glassformer.kernels.softmax import QUERIES, FewKernel, choose_quick_kernel, library, quick_log_softmax
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no C++ compiler")
 
-SHAPES = [(2, 4, 4, 1, 9, 32), (2, 4, 2, 3, 17, 8), (3, 6, 1, FEW, 40, 64), (1, 1, 1, 1, 1, 3), (2, 3, 3, 5, 16, 20)]
+SHAPES = [
+    (2, 4, 4, 1, 9, 32),
+    (2, 4, 2, 3, 17, 8),
+    (3, 6, 1, QUERIES, 40, 64),
+    (1, 1, 1, 1, 1, 3),
+    (2, 3, 3, 5, 16, 20),
+]
 
 
 def drawn(shape):
@@ -63,8 +69,8 @@ def test_o13_large_scores_neither_overflow_nor_vanish(size):
 
 
 def test_other_attention_goes_where_it_went_before():
-    few, many = Places.full(2), Places.full(FEW + 1)
-    keys = Places.full(FEW + 1)
+    few, many = Places.full(2), Places.full(QUERIES + 1)
+    keys = Places.full(QUERIES + 1)
     assert choose_quick_kernel("auto", Sight.of(Mask(), few, keys)).name == "few"
     for name, sight, settings in (
         ("auto", Sight.of(Mask(), many, keys), {}),
@@ -98,11 +104,23 @@ def test_log_probabilities_are_those_of_the_equation(shape):
     assert quick_log_softmax(x.clone().bfloat16()).dtype == torch.float32
 
 
-def test_log_probabilities_keep_what_is_impossible_and_what_is_no_number():
-    x = torch.randn(3, 40)
-    x[0, 3], x[1, 20], x[2] = -torch.inf, torch.nan, -torch.inf
-    found = quick_log_softmax(x.clone())
+def test_log_probabilities_of_what_is_impossible_and_what_is_no_number():
+    x = torch.randn(4, 40)
+    x[0, 3], x[1, 20], x[2], x[3, 39] = -torch.inf, torch.nan, -torch.inf, torch.inf
+    before, found = x.clone(), quick_log_softmax(x)
+    assert torch.equal(x.nan_to_num(), before.nan_to_num())
     assert found[0, 3] == -torch.inf
     assert found[0].exp().sum().item() == pytest.approx(1.0, abs=1e-5)
-    assert found[1, 20].isnan()
-    assert not (found[2] > -torch.inf).any()
+    for row in (1, 2, 3):
+        assert not (found[row] > -torch.inf).any()
+
+
+@pytest.mark.parametrize("keys", [3, 16, 40])
+def test_scores_that_are_no_number_are_not_taken_for_nothing_to_see(keys):
+    q, k, v = drawn((1, 2, 2, 2, keys, 16))
+    q[:, 0, 0] = torch.nan
+    k[:, 1, 1] = torch.nan
+    out = FewKernel().attend(q, k, v, Sight.of(Mask(), Places.full(2), Places.full(keys)))
+    assert out[0, 0, 0].isnan().all()
+    assert out[0, 1].isnan().all()
+    assert out[0, 0, 1].isfinite().all()

@@ -84,7 +84,8 @@ def _old(folder: Path) -> Iterator[Path]:
     What has the same name in a folder without a model is not ours.
     """
     weights = [entry for entry in folder.iterdir() if WEIGHTS.fullmatch(entry.name)]
-    is_run = any((folder / name).is_file() for name in (RECIPE_FILE, WATCH_FILE))
+    known = (folder / WATCH_FILE).is_file() or (folder / METRICS_FILE).is_file()  # a config.yaml may be anybody's
+    is_run = known or bool(weights and (folder / RECIPE_FILE).is_file())
     if not (weights or is_run or (folder / CONFIG_FILE).is_file()):
         return
     yield folder / CONFIG_FILE

@@ -66,7 +66,7 @@ def translate(
     check_output(output)
     lines = given_lines(input_file)
     loaded = open_model(str(run), device, threads, precision)
-    compile_products()
+    compile_products(loaded.model.device)
     with waiting("translating") as advanced:
         from glassformer.generation.config import BeamConfig
         from glassformer.generation.lines import answer_lines, on_one_line

@@ -62,9 +62,16 @@ def open_model(source: str, device: str, threads: int | None, precision: str) ->
         return load(source, device=where, dtype=parameter_type(precision, where))
 
 
-def compile_products() -> None:
-    """Compile what writing calls, where that has not been done; on a terminal it is shown that this takes a moment."""
+def compile_products(device: torch.device) -> None:
+    """Compile what writing calls, where that has not been done; on a terminal it is shown that this takes a moment.
+
+    Args:
+        device: Of the model.
+    """
     from glassformer.cli.waiting import waiting
+
+    if device.type != "cpu":
+        return
 
     with waiting("compiling for this processor, once"):
         from glassformer.kernels import products, softmax

@@ -159,7 +159,7 @@ def generate(
             note(f"without effect on a model that fills masks: {', '.join(idle)}")
         return
     if fast != "off":
-        compile_products()
+        compile_products(loaded.model.device)
     if beam > 1:
         lengths = max_new_tokens, min_new_tokens
         _search(loaded, text, _beam_config(beam, length_penalty, *lengths, cache, fast != "off"), as_json)

@@ -38,12 +38,14 @@ def load_library(source: Path) -> ctypes.CDLL | None:
     try:
         # What the compiler makes of this processor: its own version and all instructions that it will use.
         target = _run([*compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
-        name = f"{source.stem}-{hashlib.sha256(target + _contents(source)).hexdigest()[:16]}.so"
-        library = _folder() / name
-        if library.exists():
-            with suppress(OSError):  # of a damaged one
-                return ctypes.CDLL(str(library))
-        return _compiled(compiler, source, library)
+        made_of = " ".join(FLAGS).encode() + target + _contents(source)
+        library = _folder() / f"{source.stem}-{hashlib.sha256(made_of).hexdigest()[:16]}.so"
+        with suppress(OSError):  # it is not there, or damaged
+            return ctypes.CDLL(str(library))
+        with suppress(OSError):  # there is no folder to keep it in
+            library.parent.mkdir(parents=True, exist_ok=True)
+            return _compiled(compiler, source, library.parent, library)
+        return _compiled(compiler, source, None, None)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
 
@@ -54,21 +56,20 @@ def _contents(source: Path) -> bytes:
 
 
 def _folder() -> Path:
-    kept = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    kept = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(kept) / "glassformer"
 
 
-def _compiled(compiler: list[str], source: Path, library: Path) -> ctypes.CDLL:
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / library.name
+def _compiled(compiler: list[str], source: Path, folder: Path | None, library: Path | None) -> ctypes.CDLL:
+    """Compile in a folder, None = one for what is not kept, and put what was made in its place, whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        made = Path(place) / f"{source.stem}.so"
         _run([*compiler, *FLAGS, str(source), "-o", str(made)])
-        loaded = ctypes.CDLL(str(made))  # it stays loaded when its file is gone
-        with suppress(OSError):  # without a folder to keep it in, it is made again next time
-            library.parent.mkdir(parents=True, exist_ok=True)
-            partial = library.with_name(f"{library.name}.{os.getpid()}.partial")
-            partial.write_bytes(made.read_bytes())
-            partial.replace(library)
-        return loaded
+        if library is not None:
+            with made.open("rb") as file:
+                os.fsync(file.fileno())
+            made = made.replace(library)
+        return ctypes.CDLL(str(made))  # it stays loaded when its file is gone
 
 
 def _run(command: list[str]) -> bytes:

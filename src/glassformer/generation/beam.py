@@ -135,16 +135,14 @@ def _search(
 
         ends = list(tokenizer.eos_ids)
         too_early = ends if step <= config.min_new_tokens else []
-        scores = log_softmax(logits)
-        logprobs = scores[:, : tokenizer.vocab_size]
+        logprobs = log_softmax(logits)[:, : tokenizer.vocab_size]
         logprobs[:, too_early] = -torch.inf
         n_ends = max(len(ends), 1)
         values, ids = most_probable(logprobs, config.beam + n_ends)  # beam that go on, and those that end
-        best = values[:, 0]
-        if not bool(((best > -torch.inf) & (best <= 0)).all()):  # NaN is neither
+        if not bool((values[:, 0] > -torch.inf).all()):  # NaN is not, either
             numbers = [sentence.index for sentence, _ in rows]
-            require_numbers(scores, step, numbers)
-            require_choice(forbid(scores, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
+            require_numbers(logits, step, numbers)
+            require_choice(forbid(logits, vocab_size=tokenizer.vocab_size, tokens=too_early), step, numbers)
         before = values.new_tensor([prefix.logprob for _, prefix in rows], dtype=torch.float64).view(-1, width)
         found = best_continuations(before, values, ids, (1 + n_ends) * config.beam)
         for sentence, continuations in zip(sentences, found, strict=True):

@@ -1,7 +1,7 @@
 """Forward passes of one generation: as the model is written, or its steps of one token as one compiled graph.
 
-All that is fast is in this file. It changes no part of a model, and what is unusual (a tape, no cache, rows out of step
-with the graph) goes the readable way.
+What is unusual (a tape, no cache, rows out of step with the graph) goes through the model that was handed over, which
+is a quick copy already (`models/quick.py`) unless fast is "off".
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Forward:
 
     def _give_up(self, reason: str) -> None:
         self._graph, self._given_up = None, True
-        warnings.warn(f"not compiled, so writing goes on as with fast=off: {reason}", stacklevel=3)
+        warnings.warn(f"not compiled, so writing goes on without: {reason}", stacklevel=3)
 
 
 def step(

@@ -29,6 +29,15 @@ inline float sum(const Floats& x) {
   return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
 }
 
+inline bool is_finite(const float* x, Size count) {
+  Floats nothing = {};  // stays so, unless something is NaN or infinite
+  Size i = 0;
+  for (; i + LANES <= count; i += LANES) nothing += lanes(x + i) * 0.f;
+  float rest = 0;
+  for (; i < count; i++) rest += x[i] * 0.f;
+  return sum(nothing) + rest == 0;
+}
+
 // The largest number of a row; at least `least`.
 template <typename F>
 inline float largest(const float* x, Size count, float least, F&& of) {

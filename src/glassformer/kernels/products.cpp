@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "lanes.h"
@@ -15,10 +16,15 @@ namespace {
 
 constexpr Size AHEAD = 2048;  // bytes of a matrix that are asked for before they are needed
 
-// Levels plus `zero`, and the step of a row.
+// Levels plus `zero`, and the step of a row; NaN where a number is not finite, and with it every product.
 template <typename Level>
 float round_row(const float* x, Size columns, float least, int32_t zero, Level* levels) {
-  float step = largest(x, columns, 0, [](float number) { return std::fabs(number); }) / 127, factor = 1 / std::max(step, least);
+  if (!is_finite(x, columns)) {
+    std::fill(levels, levels + columns, Level(zero));
+    return std::numeric_limits<float>::quiet_NaN();
+  }
+  float step = largest(x, columns, 0, [](float number) { return std::fabs(number); }) / 127;
+  float factor = 1 / std::max(step, least);
   for (Size i = 0; i < columns; i++) levels[i] = Level(int32_t(std::nearbyint(x[i] * factor)) + zero);
   return step;
 }

@@ -43,8 +43,8 @@ def library() -> ctypes.CDLL | None:
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     functions = library()
     assert functions is not None, "asked for only where it is there"
-    x = x.contiguous()
-    outputs, columns = weight.shape
+    x, weight, bias = _dense(x), _dense(weight), None if bias is None else _dense(bias)
+    outputs, columns = _fitting(x, weight, bias)
     out = x.new_empty(*x.shape[:-1], outputs)
     arrays = x.data_ptr(), weight.data_ptr(), _address(bias), out.data_ptr()
     functions.linear(*arrays, x.numel() // columns, columns, outputs, torch.get_num_threads())
@@ -54,8 +54,9 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _linear_int8(x: Tensor, levels: Tensor, steps: Tensor, bias: Tensor | None) -> Tensor:
     functions = library()
     assert functions is not None, "asked for only where it is there"
-    x, threads = x.contiguous(), torch.get_num_threads()
-    outputs, columns = levels.shape
+    x, steps, bias = _dense(x), _dense(steps), None if bias is None else _dense(bias)
+    levels, threads = _dense(levels, torch.int8), torch.get_num_threads()
+    outputs, columns = _fitting(x, levels, bias, steps)
     rows = x.numel() // columns
     if rows <= SOME_INT8:
         out = x.new_empty(*x.shape[:-1], outputs)
@@ -69,6 +70,21 @@ def _linear_int8(x: Tensor, levels: Tensor, steps: Tensor, bias: Tensor | None) 
     arrays = sums.data_ptr(), step.data_ptr(), steps.data_ptr(), _address(bias), out.data_ptr()
     functions.rescale(*arrays, rows, outputs, threads)
     return out.view(*x.shape[:-1], outputs)
+
+
+def _dense(array: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    if array.dtype != dtype:
+        raise RuntimeError(f"here are numbers in {array.dtype}, where {dtype} is expected")
+    return array.contiguous()
+
+
+def _fitting(x: Tensor, matrix: Tensor, *of_rows: Tensor | None) -> tuple[int, int]:
+    """Rows and columns of a matrix; what stands for its rows has one number for each."""
+    rows, columns = matrix.shape
+    if x.shape[-1] != columns or any(each is not None and each.numel() != rows for each in of_rows):
+        shapes = [tuple(each.shape) for each in (x, matrix, *of_rows) if each is not None]
+        raise RuntimeError(f"shapes that do not fit: {shapes}")
+    return rows, columns
 
 
 def _address(array: Tensor | None) -> int | None:

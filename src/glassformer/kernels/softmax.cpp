@@ -20,7 +20,8 @@ Floats exponential(Floats x) {
   Floats whole = __builtin_convertvector(n, Floats);
   Floats r = x - whole * 0.693359375f + whole * 2.12194440e-4f;
   Floats series = 1 + r * (1 + r * (1.f / 2 + r * (1.f / 6 + r * (1.f / 24 + r * (1.f / 120 + r * (1.f / 720))))));
-  return (Floats)((Wholes)series + (n << 23));  // n is added to the exponent
+  Floats found = (Floats)((Wholes)series + (n << 23));  // n is added to the exponent
+  return x == x ? found : x;                            // NaN stays NaN
 }
 
 // x becomes exp(x - most); returns the sum. There is room for whole lanes behind the end.
@@ -64,14 +65,16 @@ extern "C" void attend(const float* q, const float* k, const float* v, const uin
         const float* query = q + b * of_q.batch + h * of_q.head + t * of_q.row;
         const uint8_t* sees = seen + b * of_seen.batch + h * of_seen.head + t * of_seen.row;
         float most = NOTHING;
+        bool blind = true;
         for (Size s = 0; s < S; s++) {
           bool hidden = seen && !sees[s * of_seen.column];
+          blind = blind && hidden;
           scores[s] = hidden ? NOTHING : scale * dot(query, keys + s * of_k.row, E);
           most = std::max(most, scores[s]);
         }
         std::fill(mixed.begin(), mixed.end(), 0.f);
-        float total = most == NOTHING ? 1 : exponentials(scores.data(), S, most);
-        for (Size s = 0; s < S && most != NOTHING; s++) {
+        float total = blind ? 1 : exponentials(scores.data(), S, most);
+        for (Size s = 0; s < S && !blind; s++) {
           if (seen && !sees[s * of_seen.column]) continue;
           const float* value = values + s * of_v.row;
           for (Size e = 0; e < V; e++) mixed[e] += scores[s] * value[e];
@@ -83,18 +86,17 @@ extern "C" void attend(const float* q, const float* k, const float* v, const uin
   }
 }
 
-extern "C" void log_softmax(float* x, Size rows, Size columns, int threads) {
+extern "C" void log_softmax(const float* x, float* out, Size rows, Size columns, int threads) {
   #pragma omp parallel for schedule(static) num_threads(threads) if (rows * columns > SMALL)
   for (Size r = 0; r < rows; r++) {
-    float* row = x + r * columns;
-    float most = largest(row, columns, NOTHING, [](float x) { return x; });
+    const float* row = x + r * columns;
+    float most = largest(row, columns, NOTHING, [](float number) { return number; });
     Floats total = {};
     Size i = 0;
     for (; i + LANES <= columns; i += LANES) total += exponential(lanes(row + i) - most);
     float rest = 0;
     for (; i < columns; i++) rest += std::exp(row[i] - most);
     float log_total = std::log(sum(total) + rest);
-    if (std::isnan(log_total)) continue;
-    for (i = 0; i < columns; i++) row[i] = row[i] - most - log_total;
+    for (i = 0; i < columns; i++) out[r * columns + i] = row[i] - most - log_total;
   }
 }

@@ -19,7 +19,7 @@ from glassformer.kernels.operators import OPERATORS
 from glassformer.kernels.registry import choose_kernel
 from glassformer.kernels.sdpa import SdpaKernel
 
-FEW = 8
+QUERIES = 8
 """Up to how many queries a row it is faster than torch's kernel, which is made for as many queries as keys."""
 
 OPERATORS.define("attend(Tensor q, Tensor k, Tensor v, Tensor? seen, float scale) -> Tensor")
@@ -32,7 +32,7 @@ def library() -> ctypes.CDLL | None:
     if found is not None:
         array, size, number, threads = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
         found.attend.argtypes = [*[array] * 7, number, threads]
-        found.log_softmax.argtypes = [array, size, size, threads]
+        found.log_softmax.argtypes = [array, array, size, size, threads]
     return found
 
 
@@ -41,6 +41,8 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) 
     assert functions is not None, "asked for only where it is there"
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     (B, H, T, E), S, V = q.shape, k.shape[2], v.shape[3]
+    if k.shape != (B, k.shape[1], S, E) or v.shape != (B, k.shape[1], S, V) or H % k.shape[1]:
+        raise RuntimeError(f"q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} do not fit")
     out = q.new_empty(B, H, T, V)
     shown = None if seen is None else seen.expand(B, H, T, S)
     places = [*q.stride(), *k.stride(), *v.stride(), *((0,) * 4 if shown is None else shown.stride())]
@@ -78,7 +80,7 @@ class FewKernel:
 
     def refuses(self, sight: Sight) -> str | None:
         """It takes few queries."""
-        return None if sight.queries.length <= FEW else f"it is for at most {FEW} queries a row"
+        return None if sight.queries.length <= QUERIES else f"it is for at most {QUERIES} queries a row"
 
     def gains(self, sight: Sight) -> bool:
         """It gains where it does not refuse."""
@@ -119,12 +121,11 @@ def choose_quick_kernel(
 
 
 def quick_log_softmax(x: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
-    """Return log softmax of each row; on a processor and in float32 x itself, changed. *Shape:* that of x.
-
-    There, a row that no distribution can be made of (NaN, +inf, nothing but -inf) stays as it is.
-    """
-    functions = library() if x.dtype == torch.float32 and x.device.type == "cpu" and x.is_contiguous() else None
+    """Return log softmax of each row, in float32 at least. *Shape:* that of x."""
+    functions = library() if x.dtype == torch.float32 and x.device.type == "cpu" else None
     if functions is None:
         return torch.log_softmax(x, -1, dtype=torch.promote_types(x.dtype, torch.float32))
-    functions.log_softmax(x.data_ptr(), *x.shape, torch.get_num_threads())
-    return x
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    functions.log_softmax(x.data_ptr(), out.data_ptr(), *x.shape, torch.get_num_threads())
+    return out

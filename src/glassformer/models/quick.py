@@ -20,7 +20,8 @@ from glassformer.parts.quantised import QuantisedLinear
 def quick_copy(model: Transformer) -> Transformer:
     """Return a model that writes the same, faster: `product` is `quick_product` wherever there is one.
 
-    Parameters and hooks are those of the model; it changes with it, and what is replaced in it later is not seen.
+    Its parameters are those of the model: it changes with it, but what is replaced in the model later is not seen.
+    Hooks of the model's parts run, and are handed the parts of the copy.
 
     Args:
         model: It is left as it is. Elsewhere than on a processor, without a compiler, or of the user's own code, the

@@ -16,7 +16,7 @@ def relu(x: Tensor) -> Tensor:
     """Return max(0, x).
 
     A compiled graph computes x h, h = 1 where x > 0, else 0: of a maximum it would keep truth values for the way back,
-    which on a processor are written one by one.
+    which on a processor are written one by one. Of -inf that gives NaN.
     """
     if torch.compiler.is_compiling():
         return x * x.detach().sign().clamp_min(0)

@@ -38,8 +38,8 @@ def product(
 def quick_product(x: Tensor, weight: Tensor, step: Tensor | None, bias: Tensor | None) -> Tensor:
     """Return the same by glassformer::linear and glassformer::linear_int8, which have no gradient.
 
-    In 8 bits it is the same to the last bit; in float32 it is where a few rows meet a large matrix, and the sums are
-    made in another order. A row's result is the same whatever rows stand beside it, up to `SOME` of them.
+    In 8 bits it is the same to the last bit, whatever rows stand beside a row. In float32 it is for `FEW` to `SOME`
+    rows that meet a large matrix, with sums in another order; among these a row's result does not depend on the others.
 
     Args:
         x: As for `product`, on a processor.
