@@ -222,7 +222,7 @@ def test_where_is_the_line_that_computes_it(tiny: Make):
         "attention_output": "self.output(joined)",
         "activation": '"inner"',
         "post_norm": "norm(out)",
-        "logits": "F.linear(scored, self.weight",
+        "logits": "self.product(scored, self.weight",
         "probabilities": "torch.softmax(logits",
     }
     seen = set()
