@@ -36,9 +36,7 @@ def load_library(source: Path) -> ctypes.CDLL | None:
     """
     compiler = shlex.split(os.environ.get("CXX") or "g++")
     try:
-        # What the compiler makes of this processor: its own version and all instructions that it will use.
-        target = _run([*compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
-        made_of = " ".join(FLAGS).encode() + target + _contents(source)
+        made_of = " ".join(FLAGS).encode() + _target(tuple(compiler)) + _contents(source)
         library = _folder() / f"{source.stem}-{hashlib.sha256(made_of).hexdigest()[:16]}.so"
         with suppress(OSError):  # it is not there, or damaged
             return ctypes.CDLL(str(library))
@@ -48,6 +46,12 @@ def load_library(source: Path) -> ctypes.CDLL | None:
         return _compiled(compiler, source, None, None)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
+
+
+@cache
+def _target(compiler: tuple[str, ...]) -> bytes:
+    """What the compiler makes of this processor: its own version and all instructions that it will use."""
+    return _run([*compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull])
 
 
 def _contents(source: Path) -> bytes:
