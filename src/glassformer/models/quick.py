@@ -31,25 +31,22 @@ def quick_copy(model: Transformer) -> Transformer:
         return model
     if products.library() is None or softmax.library() is None:
         return model
-    copies: dict[int, nn.Module] = {}
-    made = _copied(model, copies)
+    made = _copied(model)
     assert isinstance(made, Transformer)
     return made
 
 
-def _copied(module: nn.Module, copies: dict[int, nn.Module]) -> nn.Module:
-    """What is shared stays so; what is neither ours nor a plain projection is left alone."""
-    if id(module) in copies:
-        return copies[id(module)]
+def _copied(module: nn.Module) -> nn.Module:
+    """What is neither ours nor a plain projection is left alone."""
     plain = type(module) in (nn.Linear, QuantisedLinear)
     if not plain and not isinstance(module, Transformer | Part | nn.ModuleList):
         return module
-    made = copies[id(module)] = copy(module)
+    made = copy(module)
     if plain:
         made.__class__ = QuickLinear
     if isinstance(made, Head):
         made.product = quick_product
     elif isinstance(made, Attention):
         made.choose = choose_quick_kernel
-    made._modules = {name: None if child is None else _copied(child, copies) for name, child in module._modules.items()}
+    made._modules = {name: None if child is None else _copied(child) for name, child in module._modules.items()}
     return made
