@@ -11,6 +11,8 @@ from glassformer.generation import fast as fast_module
 from glassformer.generation.config import GenerationConfig
 from glassformer.generation.stream import generate
 from glassformer.models.quantise import quantise_model
+from glassformer.models.quick import quick_copy
+from glassformer.models.transformer import Transformer
 
 from .tiny import Letters, build
 
@@ -190,3 +192,51 @@ def test_auto_compiles_once_it_pays(counted, monkeypatch, steps, compiled):
     settings = {"max_new_tokens": steps, "min_new_tokens": steps}
     assert written(model, [[5]], fast="auto", **settings) == written(model, [[5]], fast="off", **settings)
     assert counted.runs == compiled
+
+
+def test_models_of_one_kind_share_graphs_and_others_do_not():
+    model = build("decoder", "rotary", n_layers=1)
+    kind = fast_module.kind_of(quick_copy(model))
+    assert fast_module.kind_of(quick_copy(model)) == kind
+    assert fast_module.kind_of(quick_copy(build("decoder", "rotary", n_layers=1, seed=7))) == kind
+
+    def changed(change: Callable[[Transformer], object]) -> str:
+        other = build("decoder", "rotary", n_layers=1)
+        change(other)
+        return fast_module.kind_of(quick_copy(other))
+
+    attention = "decoder.blocks.0.attention"
+    changes: list[Callable[[Transformer], object]] = [
+        lambda other: setattr(other.get_submodule(attention), "scale", 0.5),
+        lambda other: other.get_submodule(attention).register_forward_hook(lambda *given: None),
+        lambda other: other.half(),
+        lambda other: setattr(other.get_submodule(attention).qkv, "bias", None),
+        quantise_in_place,
+    ]
+    assert len({kind, *(changed(change) for change in changes)}) == 1 + len(changes)
+
+
+def quantise_in_place(model: Transformer) -> None:
+    model.decoder = quantise_model(model).decoder
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own, when it loads its compiler
+def test_what_is_changed_in_a_model_is_seen_by_the_next_generation():
+    """Steps ask nothing about the model, so what it is must be asked before the first."""
+    torch._dynamo.reset()
+    model = build("decoder", "rotary", n_layers=1)
+    for scale in (model.decoder.blocks[0].attention.scale, 3.0):
+        model.decoder.blocks[0].attention.scale = scale
+        assert written(model, PROMPTS[:1], fast="on") == written(model, PROMPTS[:1], fast="off")
+    torch._dynamo.reset()
+
+
+def test_guards_about_the_model_are_left_out():
+    class Guard:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    names = ["model._modules['head']", "cache.layers", "", "tokens"]
+    assert fast_module.may_change([Guard(name) for name in names]) == [False, True, True, True]

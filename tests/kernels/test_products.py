@@ -4,10 +4,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from glassformer.kernels.products import FEW, SOME, SOME_INT8, library, linear, linear_int8
+from glassformer.kernels.operators import has_operators
+from glassformer.kernels.products import FEW, SOME, linear, linear_int8
 from glassformer.parts.quantised import quantise, quantised_linear
 
-pytestmark = pytest.mark.skipif(library() is None, reason="there is no C++ compiler")
+pytestmark = pytest.mark.skipif(not has_operators(), reason="there is no C++ compiler")
+
+SOME_INT8 = 16
+"""Up to how many rows in 8 bits are multiplied in one go."""
 
 MATRICES = [(1, 1), (3, 5), (37, 77), (64, 64), (130, 3), (33, 200)]
 ROWS = [1, 2, 3, 7, 8, SOME, SOME_INT8, SOME_INT8 + 1, 40]
@@ -83,11 +87,11 @@ def test_arrays_that_do_not_fit_are_refused_before_they_are_read():
         (torch.randn(4, 16), torch.randn(5, 8), None),
         (torch.randn(4, 8), torch.randn(5, 8), torch.randn(4)),
     ):
-        with pytest.raises(RuntimeError, match="do not fit"):
+        with pytest.raises(RuntimeError, match="not fit"):
             linear(x, matrix, bias)
     with pytest.raises(RuntimeError, match="do not fit"):
         linear_int8(torch.randn(4, 16), levels, steps, None)
-    with pytest.raises(RuntimeError, match="float64"):
+    with pytest.raises(RuntimeError, match="another type"):
         linear(torch.randn(4, 8).double(), torch.randn(5, 8), None)
     bias = torch.randn(10)[::2]
     torch.testing.assert_close(linear(torch.eye(8)[:4], torch.zeros(5, 8), bias), bias.expand(4, 5), atol=0.0, rtol=0.0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from glassformer.kernels import products
+from glassformer.kernels.operators import has_operators
 from glassformer.kernels.registry import choose_kernel
 from glassformer.models import quick as quick_module
 from glassformer.models.quantise import quantise_model
@@ -17,7 +17,7 @@ from glassformer.parts.quantised import quantise
 
 from .architectures import ARCHITECTURES, TOKENS
 
-pytestmark = pytest.mark.skipif(products.library() is None, reason="there is no C++ compiler")
+pytestmark = pytest.mark.skipif(not has_operators(), reason="there is no C++ compiler")
 
 
 def steps(model, rows):
@@ -84,6 +84,13 @@ def test_hooks_of_a_model_are_called_in_its_quick_copy(tiny):
     assert len(seen) == 7
 
 
+def test_quick_copy_drops_nothing_and_leaves_the_model_in_its_mode(tiny):
+    model = tiny(dropout=0.5).train()
+    quick = quick_copy(model)
+    assert not any(module.training for module in quick.modules())
+    assert all(module.training for module in model.modules())
+
+
 def test_projection_of_another_kind_stays_what_it_is(tiny):
     class Doubled(nn.Linear):
         def forward(self, x):
@@ -97,7 +104,7 @@ def test_projection_of_another_kind_stays_what_it_is(tiny):
 
 def test_without_a_compiler_and_elsewhere_the_model_is_its_own_quick_copy(tiny, monkeypatch):
     assert quick_copy(tiny().to("meta")).device.type == "meta"
-    monkeypatch.setattr(products, "library", lambda: None)
+    monkeypatch.setattr(quick_module, "has_operators", lambda: False)
     model = tiny()
     assert quick_copy(model) is model
 

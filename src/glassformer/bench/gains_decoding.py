@@ -18,7 +18,7 @@ from glassformer.generation.beam import beam_search
 from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.fast import Fast
 from glassformer.generation.stream import generate
-from glassformer.kernels import products
+from glassformer.kernels.operators import has_operators
 from glassformer.models.quantise import quantise_model
 from glassformer.models.transformer import Transformer
 
@@ -36,7 +36,7 @@ def gains() -> tuple[Gain, ...]:
     model, large = one.build().eval(), wide.build().eval()
     small = quantise_model(deepcopy(large))
     made = [_cache(model, one), _last(large, wide), _rows(model, eight), _int8(large, small, wide)]
-    if products.library() is not None:
+    if has_operators():
         made += [_own(large, replace(wide, rows=8)), _own_int8(small, wide), _own_beam(eight)]
     if no_compiler() is None:
         made += [_compiled(model, one), _both(large, small, wide)]

@@ -74,9 +74,9 @@ def compile_products(device: torch.device) -> None:
         return
 
     with waiting("compiling for this processor, once"):
-        from glassformer.kernels import products, softmax
+        from glassformer.kernels.operators import has_operators
 
-        products.library(), softmax.library()
+        has_operators()
 
 
 def open_transformer(source: str, device: str, threads: int | None, vocab: int | None = None) -> Transformer:

@@ -12,20 +12,24 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import torch
+
 FLAGS = (
     *("-std=c++20", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC"),
     *("-fno-math-errno", "-fno-trapping-math"),
 )
+TORCH = Path(torch.__file__).parent
+OF_TORCH = f"-I{TORCH / 'include'}", f"-L{TORCH / 'lib'}", "-ltorch_cpu"
 SECONDS = 120
-"""After which a compiler is given up; it takes two."""
+"""After which a compiler is given up; it takes three."""
 
 
 @cache
 def load_library(source: Path) -> ctypes.CDLL | None:
     """Return a C++ file as a library of its `extern "C"` functions.
 
-    It is compiled once a processor and compiler, in two seconds, and kept in the user's cache folder. Its threads are
-    those of torch, which brings the same OpenMP.
+    It is compiled once a processor, compiler and torch, in three seconds, and kept in the user's cache folder. Its
+    threads are those of torch, which brings the same OpenMP.
 
     Args:
         source: The file.
@@ -36,7 +40,7 @@ def load_library(source: Path) -> ctypes.CDLL | None:
     """
     compiler = shlex.split(os.environ.get("CXX") or "g++")
     try:
-        made_of = " ".join(FLAGS).encode() + _target(tuple(compiler)) + _contents(source)
+        made_of = " ".join([*FLAGS, torch.__version__]).encode() + _target(tuple(compiler)) + _contents(source)
         library = _folder() / f"{source.stem}-{hashlib.sha256(made_of).hexdigest()[:16]}.so"
         with suppress(OSError):  # it is not there, or damaged
             return ctypes.CDLL(str(library))
@@ -68,7 +72,7 @@ def _compiled(compiler: list[str], source: Path, folder: Path | None, library: P
     """Compile in a folder, None = one for what is not kept, and put what was made in its place, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         made = Path(place) / f"{source.stem}.so"
-        _run([*compiler, *FLAGS, str(source), "-o", str(made)])
+        _run([*compiler, *FLAGS, str(source), "-o", str(made), *OF_TORCH])
         if library is not None:
             with made.open("rb") as file:
                 os.fsync(file.fileno())

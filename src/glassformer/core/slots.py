@@ -88,10 +88,13 @@ class KeyCache(LayerCache):
             UnsupportedError: They have a gradient.
         """
         refuse_gradients(k)
-        # In step, one block for all rows; else each token to its own slot.
-        rows = torch.arange(k.shape[0], device=k.device).unsqueeze(1) if isinstance(plan.slots, Tensor) else slice(None)
-        self.keys.transpose(1, 2)[rows, plan.slots] = k.transpose(1, 2).to(self.keys.dtype)
-        self.values.transpose(1, 2)[rows, plan.slots] = v.transpose(1, 2).to(self.values.dtype)
+        if isinstance(plan.slots, Tensor):  # each token to its own slot
+            rows = torch.arange(k.shape[0], device=k.device).unsqueeze(1)
+            self.keys.transpose(1, 2)[rows, plan.slots] = k.transpose(1, 2).to(self.keys.dtype)
+            self.values.transpose(1, 2)[rows, plan.slots] = v.transpose(1, 2).to(self.values.dtype)
+        else:  # in step, one block for all rows
+            self.keys[:, :, plan.slots] = k
+            self.values[:, :, plan.slots] = v
         if plan.fresh:
             return k, v
         seen = slice(plan.start, plan.view)

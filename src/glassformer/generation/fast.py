@@ -7,23 +7,26 @@ is a quick copy already (`models/quick.py`) unless fast is "off".
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Literal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.core.cache import KVCache
 from glassformer.core.call import Memory
 from glassformer.core.compilers import is_compiler_error, no_compiler, own_code, reason_of, without_logs
-from glassformer.core.config import TransformerConfig
 from glassformer.core.errors import GlassformerError
 from glassformer.core.places import Places
 from glassformer.core.tape import Tape
 from glassformer.models.transformer import Transformer
+
+if TYPE_CHECKING:
+    from torch._dynamo.types import GuardFilterEntry
 
 Fast = Literal["auto", "on", "off"]
 
@@ -32,6 +35,9 @@ PAYS = 4000
 
 NEW = 3
 """Steps of a generation in which graphs are made: what differs between steps shows in the second."""
+
+TENSORS = {"_parameters", "_buffers", "_modules"}
+"""Attributes of a module that hold tensors or modules."""
 
 
 class Forward:
@@ -105,8 +111,7 @@ class Forward:
 
     def _new_graph(self) -> Callable[..., Tensor]:
         assert self._rows is not None, "set when a graph is first wanted"
-        dtypes = frozenset(parameter.dtype for parameter in self._model.parameters())
-        return compiled(step_of(self._model.config, self._rows, self._model.device, dtypes))
+        return compiled(step_of(kind_of(self._model), self._rows))
 
     def _give_up(self, reason: str) -> None:
         self._graph, self._given_up = None, True
@@ -121,24 +126,39 @@ def step(
     return scores
 
 
+def kind_of(model: nn.Module) -> str:
+    """Return what models have in common for which the same graphs are right, as a digest.
+
+    That is each module's class and attributes, hooks among them, and the kind of its parameters, but not their numbers.
+    """
+    said = []
+    for name, module in model.named_modules():
+        said.append(f"{name} {type(module)}")
+        said += [f"{key} = {value!r}" for key, value in vars(module).items() if key not in TENSORS]
+        for key, x in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
+            said.append(f"{key}: {type(x)} {x.dtype} {x.device} {x.shape} {x.stride()} {x.requires_grad}")
+    return sha256("\n".join(said).encode()).hexdigest()
+
+
 @lru_cache(maxsize=64)
-def step_of(
-    config: TransformerConfig, rows: int, device: torch.device, dtypes: frozenset[torch.dtype]
-) -> Callable[..., Tensor]:
+def step_of(kind: str, rows: int) -> Callable[..., Tensor]:
     """Return `step` as a function of its own for one kind of model and number of rows.
 
-    What has a kind in common shares its graphs, generation after generation; what has not knows nothing of the other.
+    What has both in common shares its graphs, generation after generation; what has not knows nothing of the other.
 
     Args:
-        config: What the model looks like.
+        kind: See `kind_of`.
         rows: Number of rows.
-        device: Where the model is.
-        dtypes: Of its parameters; whole numbers are among them where it is in 8 bits.
     """
-    return own_code(step, f"step_{hash((config, rows, device, dtypes)):x}")
+    return own_code(step, f"step_{kind}_{rows}")
 
 
 def compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return a function as a compiled graph: one for the first step, and one for all others, whatever their length."""
-    made: Callable[..., Tensor] = torch.compile(function, fullgraph=True)
+    """Return `step` as a compiled graph: one for the first step, and one for all others, whatever their length."""
+    made: Callable[..., Tensor] = torch.compile(function, fullgraph=True, options={"guard_filter_fn": may_change})
     return made
+
+
+def may_change(guards: Sequence[GuardFilterEntry]) -> list[bool]:
+    """Return what is asked at each step: nothing about the model, which is of one kind. It would take a millisecond."""
+    return [not guard.name.startswith("model") for guard in guards]

@@ -37,9 +37,9 @@ def require_numbers(logits: Float[Tensor, "batch vocab"], step: int, rows: Seque
     Raises:
         DataError: A score is NaN or +inf.
     """
-    bad = logits.isnan() | (logits == torch.inf)
-    if bool(bad.any()):
-        row, token = bad.nonzero()[0].tolist()
+    largest = logits.amax(-1)  # (B,); NaN where one is
+    if not bool((largest < torch.inf).all()):
+        row, token = (logits.isnan() | (logits == torch.inf)).nonzero()[0].tolist()
         raise DataError(
             f"step {step}, row {rows[row]}: the score of token {token} is {float(logits[row, token])}, so "
             "nothing can be chosen; the weights are damaged or the precision is too low: load another "
@@ -109,6 +109,8 @@ def forbid(
         vocab_size: Number of ids that mean something.
         tokens: Further ids, such as the end token's before its time.
     """
+    if vocab_size >= logits.shape[1] and not tokens:
+        return logits
     logits = logits.clone()
     logits[:, vocab_size:] = -torch.inf
     logits[:, list(tokens)] = -torch.inf

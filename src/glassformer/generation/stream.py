@@ -36,6 +36,7 @@ from glassformer.generation.sampling import (
     temper,
 )
 from glassformer.generation.stopping import StopReason
+from glassformer.kernels.softmax import quick_log_softmax
 from glassformer.models.inference import inference
 from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
@@ -188,6 +189,7 @@ def _steps(
     cached = config.use_cache and model.can_cache
     cache = model.new_cache(len(rows), capacity) if cached else None
     forward = Forward(model, config.fast, config.max_new_tokens)
+    log_softmax = log_probabilities if config.fast == "off" else quick_log_softmax
 
     for step in count(1):
         unread = [row.unread for row in rows]
@@ -200,7 +202,7 @@ def _steps(
                 row.n_cached = len(row.context)
 
         chosen = _choose(logits, rows, config, tokenizer, step)  # (B,)
-        logprobs = log_probabilities(logits)  # (B, V)
+        logprobs = log_softmax(logits)  # (B, V)
         of_chosen = logprobs.gather(1, chosen.unsqueeze(1)).squeeze(1)
         tops = _candidates(logprobs[:, : tokenizer.vocab_size], config.top)
         live = []

@@ -1,5 +1,5 @@
 // Products of rows with a matrix, for writing: few rows wait for memory, so each row of the matrix is read once.
-// products.py says what each function computes; the arrays are dense, row after row.
+// products.py says what the operators at the end compute; the arrays above them are dense, row after row.
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lanes.h"
+#include "tensors.h"
 
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
@@ -15,16 +16,18 @@
 namespace {
 
 constexpr Size AHEAD = 2048;  // bytes of a matrix that are asked for before they are needed
+constexpr Size FEW = 16;      // up to so many rows in 8 bits, one loop is faster than torch's product between two loops
+constexpr float LEAST = std::numeric_limits<float>::min();  // what the levels of a row of zeros are divided by
 
 // Levels plus `zero`, and the step of a row; NaN where a number is not finite, and with it every product.
 template <typename Level>
-float round_row(const float* x, Size columns, float least, int32_t zero, Level* levels) {
+float round_row(const float* x, Size columns, int32_t zero, Level* levels) {
   if (!is_finite(x, columns)) {
     std::fill(levels, levels + columns, Level(zero));
     return std::numeric_limits<float>::quiet_NaN();
   }
   float step = largest(x, columns, 0, [](float number) { return std::fabs(number); }) / 127;
-  float factor = 1 / std::max(step, least);
+  float factor = 1 / std::max(step, LEAST);
   for (Size i = 0; i < columns; i++) levels[i] = Level(int32_t(std::nearbyint(x[i] * factor)) + zero);
   return step;
 }
@@ -76,12 +79,6 @@ void dots(const uint8_t* x, const int8_t* w, Size columns, int32_t* out) {
     for (Size j = i; j < columns; j++) out[r] += int16_t(x[r * columns + j] - 128) * int16_t(w[j]);
 }
 
-// In a loop of its own: then product and sum are rounded one after the other, as they are in Python.
-void add(const float* bias, float* out, Size rows, Size outputs) {
-  for (Size r = 0; bias && r < rows; r++)
-    for (Size c = 0; c < outputs; c++) out[r * outputs + c] += bias[c];
-}
-
 // Call f<N>(first row) for all rows, N at a time.
 template <typename F>
 void by_rows(Size rows, F&& f) {
@@ -92,12 +89,9 @@ void by_rows(Size rows, F&& f) {
   if (rows - r >= 1) f.template operator()<1>(r);
 }
 
-}  // namespace
-
-extern "C" void linear(const float* x, const float* w, const float* bias, float* out, Size rows, Size columns,
-                       Size outputs, int threads) {
+void multiply(const float* x, const float* w, float* out, Size rows, Size columns, Size outputs) {
   constexpr Size WIDTH = 4;
-  #pragma omp parallel for schedule(static) num_threads(threads) if (rows * columns * outputs > SMALL)
+  #pragma omp parallel for schedule(static) if (rows * columns * outputs > SMALL)
   for (Size c = 0; c < outputs; c += WIDTH) {
     Size width = std::min(WIDTH, outputs - c);
     by_rows(rows, [&]<int ROWS>(Size r) {
@@ -106,36 +100,90 @@ extern "C" void linear(const float* x, const float* w, const float* bias, float*
         dots<ROWS, 1>(x + r * columns, w + j * columns, columns, outputs, out + r * outputs + j);
     });
   }
-  add(bias, out, rows, outputs);
 }
 
-extern "C" void linear_int8(const float* x, const int8_t* w, const float* steps, const float* bias, float* out,
-                            Size rows, Size columns, Size outputs, float least, int threads) {
+void multiply_few(const float* x, const int8_t* w, const float* steps, float* out, Size rows, Size columns,
+                  Size outputs) {
   std::vector<uint8_t> levels(rows * columns);
   std::vector<float> step(rows);
-  for (Size r = 0; r < rows; r++) step[r] = round_row(x + r * columns, columns, least, 128, &levels[r * columns]);
-  #pragma omp parallel for schedule(static) num_threads(threads) if (rows * columns * outputs > SMALL)
+  for (Size r = 0; r < rows; r++) step[r] = round_row(x + r * columns, columns, 128, &levels[r * columns]);
+  #pragma omp parallel for schedule(static) if (rows * columns * outputs > SMALL)
   for (Size c = 0; c < outputs; c++)
     by_rows(rows, [&]<int ROWS>(Size r) {
       int32_t sums[ROWS];
       dots<ROWS>(&levels[r * columns], w + c * columns, columns, sums);
-      for (int j = 0; j < ROWS; j++)
-        out[(r + j) * outputs + c] = float(sums[j]) * step[r + j] * steps[c];
+      for (int j = 0; j < ROWS; j++) out[(r + j) * outputs + c] = float(sums[j]) * step[r + j] * steps[c];
     });
-  add(bias, out, rows, outputs);
 }
 
-extern "C" void round_rows(const float* x, int8_t* levels, float* steps, Size rows, Size columns, float least,
-                           int threads) {
-  #pragma omp parallel for schedule(static) num_threads(threads) if (rows * columns > SMALL)
-  for (Size r = 0; r < rows; r++) steps[r] = round_row(x + r * columns, columns, least, 0, levels + r * columns);
+// torch's product of whole numbers between two loops; the sums and what becomes of them take the same place.
+Array multiply_many(const float* x, const Array& w, const float* steps, Size rows, Size columns, Size outputs) {
+  Array levels = Array::made<int8_t>({rows, columns}), sums = Array::made<int32_t>({rows, outputs});
+  Array result = sums.place_for<float>();
+  std::vector<float> step(rows);
+  int8_t* level = levels.data<int8_t>();
+  #pragma omp parallel for schedule(static) if (rows * columns > SMALL)
+  for (Size r = 0; r < rows; r++) step[r] = round_row(x + r * columns, columns, 0, level + r * columns);
+  done(aoti_torch_cpu__int_mm_out(sums.handle(), levels.handle(), w.transposed().handle()));
+  const int32_t* sum = sums.data<int32_t>();
+  float* out = result.data<float>();
+  #pragma omp parallel for schedule(static) if (rows * outputs > SMALL)
+  for (Size r = 0; r < rows; r++)
+    for (Size c = 0; c < outputs; c++) out[r * outputs + c] = float(sum[r * outputs + c]) * step[r] * steps[c];
+  return result;
 }
 
-extern "C" void rescale(const int32_t* sums, const float* step, const float* steps, const float* bias, float* out,
-                        Size rows, Size outputs, int threads) {
-  #pragma omp parallel for schedule(static) num_threads(threads) if (rows * outputs > SMALL)
-  for (Size r = 0; r < rows; r++) {
-    for (Size c = 0; c < outputs; c++) out[r * outputs + c] = float(sums[r * outputs + c]) * step[r] * steps[c];
-    add(bias, out + r * outputs, 1, outputs);
+// In a loop of its own: then product and sum are rounded one after the other, as they are in Python.
+void add(const Array& any_bias, Array& result, Size rows, Size outputs) {
+  Array dense = any_bias.dense<float>();
+  require(dense.count() == outputs, "a bias " + dense.shape() + " does not fit " + std::to_string(outputs) + " outputs");
+  const float* bias = dense.data<float>();
+  float* out = result.data<float>();
+  #pragma omp parallel for schedule(static) if (rows * outputs > SMALL)
+  for (Size r = 0; r < rows; r++)
+    for (Size c = 0; c < outputs; c++) out[r * outputs + c] += bias[c];
+}
+
+// The number of rows of x, once it is known that all fit a matrix; what stands for its rows has one number for each.
+Size rows_of(const Array& x, const Array& matrix, std::initializer_list<const Array*> of_rows) {
+  std::string shapes = x.shape() + " and " + matrix.shape();
+  bool fit = x.dims() > 0 && matrix.dims() == 2 && x.size(x.dims() - 1) == matrix.size(1);
+  for (const Array* each : of_rows) {
+    shapes += " and " + each->shape();
+    fit = fit && each->count() == matrix.size(0);
   }
+  require(fit, "shapes that do not fit: " + shapes);
+  return x.count() / std::max(matrix.size(1), Size(1));
+}
+
+Sizes with_last(Sizes sizes, Size last) {
+  sizes.back() = last;
+  return sizes;
+}
+
+Array linear(const Array& any_x, const Array& any_weight, const std::optional<Array>& bias) {
+  Array x = any_x.dense<float>(), weight = any_weight.dense<float>();
+  Size rows = rows_of(x, weight, {}), outputs = weight.size(0);
+  Array result = Array::made<float>(with_last(x.sizes(), outputs));
+  multiply(x.data<float>(), weight.data<float>(), result.data<float>(), rows, weight.size(1), outputs);
+  if (bias) add(*bias, result, rows, outputs);
+  return result;
+}
+
+Array linear_int8(const Array& any_x, const Array& any_levels, const Array& any_steps, const std::optional<Array>& bias) {
+  Array x = any_x.dense<float>(), levels = any_levels.dense<int8_t>(), steps = any_steps.dense<float>();
+  Size rows = rows_of(x, levels, {&steps}), columns = levels.size(1), outputs = levels.size(0);
+  Sizes sizes = with_last(x.sizes(), outputs);
+  Array result = rows > FEW ? multiply_many(x.data<float>(), levels, steps.data<float>(), rows, columns, outputs)
+                            : Array::made<float>(sizes);
+  if (rows <= FEW)
+    multiply_few(x.data<float>(), levels.data<int8_t>(), steps.data<float>(), result.data<float>(), rows, columns, outputs);
+  if (bias) add(*bias, result, rows, outputs);
+  return result.seen_as(sizes);
+}
+
+}  // namespace
+
+extern "C" int32_t register_operators() {
+  return registered<linear>("linear") || registered<linear_int8>("linear_int8");
 }

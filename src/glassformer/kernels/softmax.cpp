@@ -1,5 +1,5 @@
 // Softmax in one go, while a row is in the nearest cache: attention of few queries, and log-probabilities.
-// softmax.py says what each function computes.
+// softmax.py says what the operators at the end compute.
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lanes.h"
+#include "tensors.h"
 
 namespace {
 
@@ -41,18 +42,46 @@ float dot(const float* x, const float* y, Size count) {
   return sum(total) + rest;
 }
 
-}  // namespace
-
-// Places of an array with four dimensions; the last one is dense in q, k, v.
+// Where the numbers of an array with four dimensions are.
 struct Steps {
   Size batch, head, row, column;
 };
 
-extern "C" void attend(const float* q, const float* k, const float* v, const uint8_t* seen, float* out,
-                       const Steps* steps, const Size* sizes, float scale, int threads) {
-  const Size B = sizes[0], H = sizes[1], G = sizes[2], T = sizes[3], S = sizes[4], E = sizes[5], V = sizes[6];
-  const Steps of_q = steps[0], of_k = steps[1], of_v = steps[2], of_seen = steps[3];
-  #pragma omp parallel num_threads(threads) if (B * H * T * S * E > SMALL)
+// What has one number along a dimension has it for all.
+Steps steps_of(const Array& x) {
+  auto step = [&](int64_t dim) { return x.size(dim) == 1 ? 0 : x.step(dim); };
+  return {step(0), step(1), step(2), step(3)};
+}
+
+// With the numbers of each row side by side.
+Array by_rows(const Array& x) { return x.step(3) == 1 || x.size(3) == 1 ? x : x.dense<float>(); }
+
+bool spans(const Array& seen, std::initializer_list<Size> sizes) {
+  int64_t dim = 0;
+  for (Size size : sizes) {
+    if (seen.size(dim) != 1 && seen.size(dim) != size) return false;
+    dim++;
+  }
+  return true;
+}
+
+Array attend(const Array& any_q, const Array& any_k, const Array& any_v, const std::optional<Array>& seen,
+             const double& exact_scale) {
+  std::string shapes = any_q.shape() + ", " + any_k.shape() + " and " + any_v.shape();
+  require(any_q.dims() == 4 && any_k.dims() == 4 && any_v.dims() == 4, "shapes that do not fit: " + shapes);
+  Array q_ = by_rows(any_q), k_ = by_rows(any_k), v_ = by_rows(any_v);
+  const Size B = q_.size(0), H = q_.size(1), T = q_.size(2), E = q_.size(3), K = k_.size(1), S = k_.size(2), V = v_.size(3);
+  require(k_.size(0) == B && v_.size(0) == B && v_.size(1) == K && v_.size(2) == S && k_.size(3) == E && H % K == 0 &&
+              (!seen || (seen->dims() == 4 && spans(*seen, {B, H, T, S}))),
+          "shapes that do not fit: " + shapes);
+  Array result = Array::made<float>({B, H, T, V});
+  const float *q = q_.data<float>(), *k = k_.data<float>(), *v = v_.data<float>();
+  const bool* shown = seen ? seen->data<bool>() : nullptr;  // none: all see all
+  const Steps of_q = steps_of(q_), of_k = steps_of(k_), of_v = steps_of(v_), of_seen = seen ? steps_of(*seen) : Steps{};
+  const Size G = H / K;
+  const float scale = float(exact_scale);
+  float* out = result.data<float>();
+  #pragma omp parallel if (B * H * T * S * E > SMALL)
   {
     std::vector<float> scores(S + LANES), mixed(V);
     #pragma omp for schedule(static)
@@ -62,11 +91,11 @@ extern "C" void attend(const float* q, const float* k, const float* v, const uin
       const float* values = v + b * of_v.batch + h / G * of_v.head;
       for (Size t = 0; t < T; t++) {
         const float* query = q + b * of_q.batch + h * of_q.head + t * of_q.row;
-        const uint8_t* sees = seen + b * of_seen.batch + h * of_seen.head + t * of_seen.row;
+        const bool* sees = shown + b * of_seen.batch + h * of_seen.head + t * of_seen.row;
         float most = NOTHING;
         bool blind = true;
         for (Size s = 0; s < S; s++) {
-          bool hidden = seen && !sees[s * of_seen.column];
+          bool hidden = shown && !sees[s * of_seen.column];
           blind = blind && hidden;
           scores[s] = hidden ? NOTHING : scale * dot(query, keys + s * of_k.row, E);
           most = std::max(most, scores[s]);
@@ -74,7 +103,7 @@ extern "C" void attend(const float* q, const float* k, const float* v, const uin
         std::fill(mixed.begin(), mixed.end(), 0.f);
         float total = blind ? 1 : exponentials(scores.data(), S, most);
         for (Size s = 0; s < S && !blind; s++) {
-          if (seen && !sees[s * of_seen.column]) continue;
+          if (shown && !sees[s * of_seen.column]) continue;
           const float* value = values + s * of_v.row;
           for (Size e = 0; e < V; e++) mixed[e] += scores[s] * value[e];
         }
@@ -83,12 +112,18 @@ extern "C" void attend(const float* q, const float* k, const float* v, const uin
       }
     }
   }
+  return result;
 }
 
-extern "C" void log_softmax(const float* x, float* out, Size rows, Size columns, int threads) {
-  #pragma omp parallel for schedule(static) num_threads(threads) if (rows * columns > SMALL)
+Array log_softmax(const Array& any_x) {
+  Array x = any_x.dense<float>(), result = Array::made<float>(x.sizes());
+  require(x.dims() == 2, "a matrix is expected, not " + x.shape());
+  const Size rows = x.size(0), columns = x.size(1);
+  const float* from = x.data<float>();
+  float* out = result.data<float>();
+  #pragma omp parallel for schedule(static) if (rows * columns > SMALL)
   for (Size r = 0; r < rows; r++) {
-    const float* row = x + r * columns;
+    const float* row = from + r * columns;
     float most = largest(row, columns, NOTHING, [](float number) { return number; });
     Floats total = {};
     Size i = 0;
@@ -98,4 +133,11 @@ extern "C" void log_softmax(const float* x, float* out, Size rows, Size columns,
     float log_total = std::log(sum(total) + rest);
     for (i = 0; i < columns; i++) out[r * columns + i] = row[i] - most - log_total;
   }
+  return result;
+}
+
+}  // namespace
+
+extern "C" int32_t register_operators() {
+  return registered<attend>("attend") || registered<log_softmax>("log_softmax");
 }

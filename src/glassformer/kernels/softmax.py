@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,9 +10,8 @@ from torch import Tensor
 
 from glassformer.core.call import Sight
 from glassformer.core.mask import Mask, Structure
-from glassformer.core.native import load_library
 from glassformer.core.protocols import AttentionKernel
-from glassformer.kernels.operators import OPERATORS
+from glassformer.kernels.operators import OPERATORS, has_operators
 from glassformer.kernels.registry import choose_kernel
 from glassformer.kernels.sdpa import SdpaKernel
 
@@ -23,38 +19,7 @@ QUERIES = 8
 """Up to how many queries a row it is faster than torch's kernel, which is made for as many queries as keys."""
 
 OPERATORS.define("attend(Tensor q, Tensor k, Tensor v, Tensor? seen, float scale) -> Tensor")
-
-
-@cache
-def library() -> ctypes.CDLL | None:
-    """Return the functions of softmax.cpp; None where they cannot be compiled."""
-    found = load_library(Path(__file__).with_suffix(".cpp"))
-    if found is not None:
-        array, size, number, threads = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
-        found.attend.argtypes = [*[array] * 7, number, threads]
-        found.log_softmax.argtypes = [array, array, size, size, threads]
-    return found
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) -> Tensor:
-    functions = library()
-    assert functions is not None, "asked for only where it is there"
-    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
-    (B, H, T, E), S, V = q.shape, k.shape[2], v.shape[3]
-    if k.shape != (B, k.shape[1], S, E) or v.shape != (B, k.shape[1], S, V) or H % k.shape[1]:
-        raise RuntimeError(f"q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} do not fit")
-    out = q.new_empty(B, H, T, V)
-    shown = None if seen is None else seen.expand(B, H, T, S)
-    places = [*q.stride(), *k.stride(), *v.stride(), *((0,) * 4 if shown is None else shown.stride())]
-    sizes = B, H, H // k.shape[1], T, S, E, V
-    arrays = q.data_ptr(), k.data_ptr(), v.data_ptr(), None if shown is None else shown.data_ptr(), out.data_ptr()
-    functions.attend(
-        *arrays, (ctypes.c_int64 * 16)(*places), (ctypes.c_int64 * 7)(*sizes), scale, torch.get_num_threads()
-    )
-    return out
-
-
-OPERATORS.impl("attend", _attend, "CPU")
+OPERATORS.define("log_softmax(Tensor x) -> Tensor")
 
 
 def _shape(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) -> Tensor:
@@ -62,8 +27,10 @@ def _shape(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) -
 
 
 torch.library.register_fake("glassformer::attend", _shape)
+torch.library.register_fake("glassformer::log_softmax", torch.empty_like)
 
-_operator: Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor] = torch.ops.glassformer.attend.default
+_attend: Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor] = torch.ops.glassformer.attend.default
+_log_softmax: Callable[[Tensor], Tensor] = torch.ops.glassformer.log_softmax.default
 
 
 class FewKernel:
@@ -104,7 +71,7 @@ class FewKernel:
         seen: Bool[Tensor, "#batch #head query key"] | None = None
         if sight.structure is not Structure.FULL:
             seen = sight.dense()
-        return _operator(q, k, v, seen, scale)
+        return _attend(q, k, v, seen, scale)
 
 
 _FEW = FewKernel()
@@ -122,10 +89,6 @@ def choose_quick_kernel(
 
 def quick_log_softmax(x: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
     """Return log softmax of each row, in float32 at least. *Shape:* that of x."""
-    functions = library() if x.dtype == torch.float32 and x.device.type == "cpu" else None
-    if functions is None:
-        return torch.log_softmax(x, -1, dtype=torch.promote_types(x.dtype, torch.float32))
-    x = x.contiguous()
-    out = torch.empty_like(x)
-    functions.log_softmax(x.data_ptr(), out.data_ptr(), *x.shape, torch.get_num_threads())
-    return out
+    if x.dtype == torch.float32 and x.device.type == "cpu" and has_operators():
+        return _log_softmax(x)
+    return torch.log_softmax(x, -1, dtype=torch.promote_types(x.dtype, torch.float32))

@@ -6,7 +6,7 @@ from copy import copy
 
 from torch import nn
 
-from glassformer.kernels import products, softmax
+from glassformer.kernels.operators import has_operators
 from glassformer.kernels.softmax import choose_quick_kernel
 from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
@@ -21,15 +21,13 @@ def quick_copy(model: Transformer) -> Transformer:
     """Return a model that writes the same, faster: `product` is `quick_product` wherever there is one.
 
     Its parameters are those of the model: it changes with it, but what is replaced in the model later is not seen.
-    Hooks of the model's parts run, and are handed the parts of the copy.
+    Hooks of the model's parts run, and are handed the parts of the copy, which is in eval mode.
 
     Args:
         model: It is left as it is. Elsewhere than on a processor, without a compiler, or of the user's own code, the
             model itself is returned.
     """
-    if isinstance(model, OwnTransformer) or model.device.type != "cpu":
-        return model
-    if products.library() is None or softmax.library() is None:
+    if isinstance(model, OwnTransformer) or model.device.type != "cpu" or not has_operators():
         return model
     made = _copied(model)
     assert isinstance(made, Transformer)
@@ -42,6 +40,7 @@ def _copied(module: nn.Module) -> nn.Module:
     if not plain and not isinstance(module, Transformer | Part | nn.ModuleList):
         return module
     made = copy(module)
+    made.training = False
     if plain:
         made.__class__ = QuickLinear
     if isinstance(made, Head):
