@@ -29,6 +29,15 @@ inline float sum(const Floats& x) {
   return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
 }
 
+inline float dot(const float* x, const float* y, Size count) {
+  Floats total = {};
+  Size i = 0;
+  for (; i + LANES <= count; i += LANES) total += lanes(x + i) * lanes(y + i);
+  float rest = 0;
+  for (; i < count; i++) rest += x[i] * y[i];
+  return sum(total) + rest;
+}
+
 inline bool is_finite(const float* x, Size count) {
   Floats nothing = {};  // stays so, unless something is NaN or infinite
   Size i = 0;

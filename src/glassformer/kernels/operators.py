@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -19,5 +20,7 @@ def has_operators() -> bool:
 
     Where they are not (no compiler), the readable form beside each does the same.
     """
-    libraries = [load_library(Path(__file__).with_name(f"{name}.cpp")) for name in ("products", "softmax")]
+    sources = [Path(__file__).with_name(f"{name}.cpp") for name in ("products", "softmax", "vectors")]
+    with ThreadPoolExecutor() as pool:  # a compiler for each
+        libraries = list(pool.map(load_library, sources))
     return all(library is not None and library.register_operators() == 0 for library in libraries)

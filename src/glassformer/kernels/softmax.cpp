@@ -33,38 +33,6 @@ float exponentials(float* x, Size count, float most) {
   return sum(total);  // what was filled up adds 1e-38 each to at least 1
 }
 
-float dot(const float* x, const float* y, Size count) {
-  Floats total = {};
-  Size i = 0;
-  for (; i + LANES <= count; i += LANES) total += lanes(x + i) * lanes(y + i);
-  float rest = 0;
-  for (; i < count; i++) rest += x[i] * y[i];
-  return sum(total) + rest;
-}
-
-// Where the numbers of an array with four dimensions are.
-struct Steps {
-  Size batch, head, row, column;
-};
-
-// What has one number along a dimension has it for all.
-Steps steps_of(const Array& x) {
-  auto step = [&](int64_t dim) { return x.size(dim) == 1 ? 0 : x.step(dim); };
-  return {step(0), step(1), step(2), step(3)};
-}
-
-// With the numbers of each row side by side.
-Array by_rows(const Array& x) { return x.step(3) == 1 || x.size(3) == 1 ? x : x.dense<float>(); }
-
-bool spans(const Array& seen, std::initializer_list<Size> sizes) {
-  int64_t dim = 0;
-  for (Size size : sizes) {
-    if (seen.size(dim) != 1 && seen.size(dim) != size) return false;
-    dim++;
-  }
-  return true;
-}
-
 Array attend(const Array& any_q, const Array& any_k, const Array& any_v, const std::optional<Array>& seen,
              const double& exact_scale) {
   std::string shapes = any_q.shape() + ", " + any_k.shape() + " and " + any_v.shape();

@@ -5,6 +5,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -127,11 +129,35 @@ class Array {
   }
 };
 
+// Where the numbers of an array with four dimensions are.
+struct Steps {
+  int64_t batch, head, row, column;
+};
+
+// What has one number along a dimension has it for all.
+inline Steps steps_of(const Array& x) {
+  auto step = [&](int64_t dim) { return x.size(dim) == 1 ? 0 : x.step(dim); };
+  return {step(0), step(1), step(2), step(3)};
+}
+
+// With the numbers of each row side by side.
+inline Array by_rows(const Array& x) { return x.step(3) == 1 || x.size(3) == 1 ? x : x.dense<float>(); }
+
+// Whether an array has these sizes, or 1 in the place of some.
+inline bool spans(const Array& x, std::initializer_list<int64_t> sizes) {
+  int64_t dim = 0;
+  for (int64_t size : sizes) {
+    if (x.size(dim) != 1 && x.size(dim) != size) return false;
+    dim++;
+  }
+  return true;
+}
+
 // Arguments as torch hands them over, 64 bits each: a tensor, perhaps a tensor, a number. Tensors are given away.
 template <typename T>
 struct Argument {
   T value;
-  explicit Argument(StableIValue bits) : value(std::bit_cast<T>(bits)) {}
+  explicit Argument(StableIValue bits) { std::memcpy(&value, &bits, sizeof(T)); }
 };
 
 template <>

@@ -1,4 +1,4 @@
-"""The same model, its products made by code of our own."""
+"""The same model, what it computes in each step made by code of our own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from glassformer.models.own import OwnTransformer
 from glassformer.models.transformer import Transformer
 from glassformer.parts.attention import Attention
 from glassformer.parts.head import Head
+from glassformer.parts.norm import QuickRMSNorm, RMSNorm
 from glassformer.parts.part import Part
 from glassformer.parts.product import QuickLinear, quick_product
 from glassformer.parts.quantised import QuantisedLinear
+from glassformer.parts.rotary import quick_rotate
 
 
 def quick_copy(model: Transformer) -> Transformer:
-    """Return a model that writes the same, faster: `product` is `quick_product` wherever there is one.
+    """Return a model that writes the same, faster: products, attention, RMS norms and rotations have a quick form.
 
     Its parameters are those of the model: it changes with it, but what is replaced in the model later is not seen.
     Hooks of the model's parts run, and are handed the parts of the copy, which is in eval mode.
@@ -46,6 +48,8 @@ def _copied(module: nn.Module) -> nn.Module:
     if isinstance(made, Head):
         made.product = quick_product
     elif isinstance(made, Attention):
-        made.choose = choose_quick_kernel
+        made.choose, made.rotate = choose_quick_kernel, quick_rotate
+    elif type(module) is RMSNorm:
+        made.__class__ = QuickRMSNorm
     made._modules = {name: None if child is None else _copied(child) for name, child in module._modules.items()}
     return made

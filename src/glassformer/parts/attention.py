@@ -92,6 +92,8 @@ class Attention(Part):
             self.distances = Distances(config.max_distance, config.d_head)
         self.choose = choose_kernel
         """How the kernel is chosen for a pass."""
+        self.rotate = rotate
+        """How queries and keys are turned."""
         self.rotary_key = "" if config.rotary is None else config.rotary.model_dump_json()
         self.q_norm: Part | None = None
         self.k_norm: Part | None = None
@@ -164,7 +166,7 @@ class Attention(Part):
                 lambda: rotary_angles(call.places.position, d_head, rotary, dtype=exact),
             )
             qk = parts[0] if together else torch.cat(parts, dim=1)  # (B, H + K, T, E)
-            parts = list(rotate(qk, angles, rotary).split([self.config.n_heads, self.config.n_kv_heads], dim=1))
+            parts = list(self.rotate(qk, angles, rotary).split([self.config.n_heads, self.config.n_kv_heads], dim=1))
         q, k = parts
         return call.note(self, "q", q), call.note(self, "k", k), call.note(self, "v", v)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.core.norm_config import NormConfig
+from glassformer.kernels.vectors import rms_norm
 from glassformer.parts.part import Matrix, Part
 
 
@@ -72,6 +73,19 @@ class RMSNorm(Part):
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Return the normalised vectors, same shape."""
         return F.rms_norm(x, (self.d_model,), self.weight, self.eps)
+
+
+class QuickRMSNorm(RMSNorm):
+    """The same in float32 by glassformer::rms_norm, which has no gradient; a compiled graph makes its own.
+
+    It is made of one that is there: `quick_copy` gives its contents another class.
+    """
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Return the normalised vectors, same shape."""
+        if x.dtype != torch.float32 or self.weight.dtype != torch.float32 or torch.compiler.is_compiling():
+            return super().forward(x)
+        return rms_norm(x, self.weight, self.eps)
 
 
 class NoNorm(Part):

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.core.position_config import LinearScaling, Llama3Scaling, RotaryConfig, YarnScaling
+from glassformer.kernels import vectors
 from glassformer.parts.position import frequencies
 
 Angles = tuple[Float[Tensor, "batch 1 length pairs"], Float[Tensor, "batch 1 length pairs"]]
@@ -130,3 +131,16 @@ def rotate(
         a, b = x[..., 0::2], x[..., 1::2]
         out = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
     return out if rest is None else torch.cat((out, rest), dim=-1)
+
+
+def quick_rotate(x: Tensor, angles: Angles, config: RotaryConfig) -> Tensor:
+    """Return the same in float32 by glassformer::rotate, which has no gradient; a compiled graph makes its own.
+
+    Args:
+        x: As for `rotate`, on a processor.
+        angles: As for `rotate`.
+        config: As for `rotate`.
+    """
+    if any(numbers.dtype != torch.float32 for numbers in (x, *angles)) or torch.compiler.is_compiling():
+        return rotate(x, angles, config)
+    return vectors.rotate(x, *angles, config.pairing == "halves")
