@@ -9,7 +9,7 @@ from glassformer.core.places import Places
 from glassformer.kernels.operators import has_operators
 from glassformer.kernels.reference import ReferenceKernel
 from glassformer.kernels.registry import choose_kernel
-from glassformer.kernels.softmax import QUERIES, FewKernel, choose_quick_kernel, quick_log_softmax
+from glassformer.kernels.softmax import QUERIES, FewKernel, choose_quick_kernel, quick_log_softmax, quick_most_probable
 
 pytestmark = pytest.mark.skipif(not has_operators(), reason="there is no C++ compiler")
 
@@ -125,3 +125,35 @@ def test_scores_that_are_no_number_are_not_taken_for_nothing_to_see(keys):
     assert out[0, 0, 0].isnan().all()
     assert out[0, 1].isnan().all()
     assert out[0, 0, 1].isfinite().all()
+
+
+@pytest.mark.parametrize("width", [5, 127, 128, 1000, 1500])
+@pytest.mark.parametrize("n", [1, 3, 7])
+def test_most_probable_are_those_of_a_whole_sort(width, n):
+    """Many equal scores, so that ties stand within blocks, across them, and at the end."""
+    x = torch.randint(-40, 0, (60, 1500)).float() / 4
+    x[:, width:] += 20.0
+    x[0, 1:] = -torch.inf
+    before = x.clone()
+    values, places = quick_most_probable(x, n, width)
+    ordered, order = x[:, :width].sort(dim=-1, descending=True, stable=True)
+    assert torch.equal(places, order[:, :n])
+    expected = (ordered[:, :n].double() - x.double().logsumexp(-1, keepdim=True)).float()
+    torch.testing.assert_close(values, expected, atol=1e-5, rtol=1e-6)
+    assert torch.equal(x, before)
+
+
+def test_most_probable_of_scores_that_are_none_are_none_in_that_row_only():
+    x = torch.randn(6, 300)
+    x[1, 299], x[2, 5], x[3] = torch.nan, torch.inf, -torch.inf
+    values, _ = quick_most_probable(x, 4, 200)
+    assert values[1:4].isnan().all()
+    assert values[[0, 4, 5]].isfinite().all()
+
+
+def test_softmax_operators_know_their_shapes():
+    tests = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.glassformer.log_softmax.default, (torch.randn(3, 40),), test_utils=tests)
+    torch.library.opcheck(torch.ops.glassformer.most_probable.default, (torch.randn(3, 40), 4, 30), test_utils=tests)
+    with pytest.raises(RuntimeError, match="5 of 4"):
+        torch.ops.glassformer.most_probable(torch.randn(3, 40), 5, 4)

@@ -25,13 +25,10 @@ from glassformer.generation.inputs import (
 )
 from glassformer.generation.sampling import forbid, log_probabilities, require_choice, require_numbers
 from glassformer.generation.sentence import Continuation, Sentence
-from glassformer.kernels.softmax import quick_log_softmax
+from glassformer.kernels.softmax import has_quick_softmax, quick_most_probable
 from glassformer.models.inference import inference
 from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
-
-BLOCK = 128
-"""Neighbours in the vocabulary of which only the largest is looked at first."""
 
 
 def beam_search(
@@ -111,7 +108,6 @@ def _search(
 ) -> None:
     """Carry on the given sentences until all are done."""
     modules = list(model.modules())
-    log_softmax = log_probabilities if config.fast == "off" else quick_log_softmax
     memory = None
     if sources is not None:
         with inference(modules):
@@ -135,10 +131,14 @@ def _search(
 
         ends = list(tokenizer.eos_ids)
         too_early = ends if step <= config.min_new_tokens else []
-        logprobs = log_softmax(logits)[:, : tokenizer.vocab_size]
-        logprobs[:, too_early] = -torch.inf
         n_ends = max(len(ends), 1)
-        values, ids = most_probable(logprobs, config.beam + n_ends)  # beam that go on, and those that end
+        n = config.beam + n_ends  # beam that go on, and those that end
+        if config.fast != "off" and not too_early and has_quick_softmax(logits):
+            values, ids = quick_most_probable(logits, n, min(tokenizer.vocab_size, logits.shape[1]))
+        else:
+            logprobs = log_probabilities(logits)[:, : tokenizer.vocab_size]
+            logprobs[:, too_early] = -torch.inf
+            values, ids = most_probable(logprobs, n)
         if not bool((values[:, 0] > -torch.inf).all()):  # NaN is not, either
             numbers = [sentence.index for sentence, _ in rows]
             require_numbers(logits, step, numbers)
@@ -174,7 +174,7 @@ def most_probable(logprobs: Float[Tensor, "row vocab"], n: int) -> tuple[Float[T
         Values in falling order and ids, on the host. *Shape:* (R, min(n, V)).
     """
     n = min(n, logprobs.shape[1])
-    values, ids = (found.cpu() for found in _largest(logprobs, min(n + 1, logprobs.shape[1])))
+    values, ids = (found.cpu() for found in logprobs.topk(min(n + 1, logprobs.shape[1])))
     # topk takes any of several equal ones: where the last place is contested, the row is sorted.
     if values.shape[1] > n and bool((contested := values[:, n - 1] == values[:, n]).any()):
         ordered, order = logprobs[contested.to(logprobs.device)].sort(dim=-1, descending=True, stable=True)
@@ -182,19 +182,6 @@ def most_probable(logprobs: Float[Tensor, "row vocab"], n: int) -> tuple[Float[T
     ids, order = ids[:, :n].sort(dim=-1)
     values, order = values.gather(1, order).sort(dim=-1, descending=True, stable=True)
     return values, ids.gather(1, order)
-
-
-def _largest(scores: Float[Tensor, "row vocab"], n: int) -> tuple[Float[Tensor, "row n"], Int[Tensor, "row n"]]:
-    """topk of a large vocabulary in two steps: the n largest stand in the n blocks whose largest ones are largest."""
-    whole = scores.shape[1] // BLOCK * BLOCK
-    if whole <= n * BLOCK:
-        return scores.topk(n)
-    blocks = scores[:, :whole].unflatten(1, (-1, BLOCK))  # (R, V / BLOCK, BLOCK)
-    best = blocks.amax(-1).topk(n).indices  # (R, n)
-    candidates = blocks.gather(1, best.unsqueeze(-1).expand(-1, -1, BLOCK)).flatten(1)
-    values, at = torch.cat((candidates, scores[:, whole:]), 1).topk(n)
-    ids = best.gather(1, (at // BLOCK).clamp(max=n - 1)) * BLOCK + at % BLOCK
-    return values, torch.where(at < n * BLOCK, ids, whole + at - n * BLOCK)
 
 
 def best_continuations(

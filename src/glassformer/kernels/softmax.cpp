@@ -11,6 +11,7 @@
 
 namespace {
 
+constexpr Size BLOCK = 128;  // numbers of which the largest is looked at first
 constexpr float NOTHING = -std::numeric_limits<float>::infinity();
 
 // exp(x) for x <= 0, to two units of the last place; what is below e^-87 becomes e^-87, about 1e-38.
@@ -83,6 +84,20 @@ Array attend(const Array& any_q, const Array& any_k, const Array& any_v, const s
   return result;
 }
 
+// The logarithm of the sum of exp(x - most).
+float log_sum(const float* x, Size count, float most) {
+  Floats total = {};
+  Size i = 0;
+  for (; i + LANES <= count; i += LANES) total += exponential(lanes(x + i) - most);
+  float rest = 0;
+  for (; i < count; i++) rest += std::exp(x[i] - most);
+  return std::log(sum(total) + rest);
+}
+
+float most_of(const float* x, Size count) {
+  return largest(x, count, NOTHING, [](float number) { return number; });
+}
+
 Array log_softmax(const Array& any_x) {
   Array x = any_x.dense<float>(), result = Array::made<float>(x.sizes());
   require(x.dims() == 2, "a matrix is expected, not " + x.shape());
@@ -92,20 +107,47 @@ Array log_softmax(const Array& any_x) {
   #pragma omp parallel for schedule(static) if (rows * columns > SMALL)
   for (Size r = 0; r < rows; r++) {
     const float* row = from + r * columns;
-    float most = largest(row, columns, NOTHING, [](float number) { return number; });
-    Floats total = {};
-    Size i = 0;
-    for (; i + LANES <= columns; i += LANES) total += exponential(lanes(row + i) - most);
-    float rest = 0;
-    for (; i < columns; i++) rest += std::exp(row[i] - most);
-    float log_total = std::log(sum(total) + rest);
-    for (i = 0; i < columns; i++) out[r * columns + i] = row[i] - most - log_total;
+    float most = most_of(row, columns), log_total = log_sum(row, columns, most);
+    for (Size i = 0; i < columns; i++) out[r * columns + i] = row[i] - most - log_total;
   }
   return result;
+}
+
+// Of each row, the log-probabilities and places of the `number` largest among its first `width`, in falling order.
+Pair most_probable(const Array& any_x, const int64_t& number, const int64_t& width) {
+  Array x = any_x.dense<float>();
+  require(x.dims() == 2, "a matrix is expected, not " + x.shape());
+  const Size rows = x.size(0), columns = x.size(1), n = number;
+  require(0 < n && n <= width && width <= columns, std::to_string(n) + " of " + std::to_string(width) + " of " + x.shape());
+  Array values = Array::made<float>({rows, n}), places = Array::made<int64_t>({rows, n});
+  const float* from = x.data<float>();
+  float* value = values.data<float>();
+  int64_t* place = places.data<int64_t>();
+  #pragma omp parallel for schedule(static) if (rows * columns > SMALL)
+  for (Size r = 0; r < rows; r++) {
+    const float* row = from + r * columns;
+    float* best = value + r * n;
+    int64_t* at = place + r * n;
+    Size found = 0;
+    for (Size begin = 0; begin < width; begin += BLOCK) {
+      const Size end = std::min(begin + BLOCK, Size(width));
+      if (found == n && most_of(row + begin, end - begin) <= best[n - 1]) continue;
+      for (Size i = begin; i < end; i++) {
+        if (found == n && row[i] <= best[n - 1]) continue;
+        Size to = found < n ? found++ : n - 1;
+        for (; to > 0 && row[i] > best[to - 1]; to--) best[to] = best[to - 1], at[to] = at[to - 1];
+        best[to] = row[i], at[to] = i;
+      }
+    }
+    float most = most_of(row, columns), log_total = log_sum(row, columns, most);
+    for (Size i = 0; i < n; i++) best[i] -= most, best[i] -= log_total;
+  }
+  return {values, places};
 }
 
 }  // namespace
 
 extern "C" int32_t register_operators() {
-  return registered<attend>("attend") || registered<log_softmax>("log_softmax");
+  return registered<attend>("attend") || registered<log_softmax>("log_softmax") ||
+         registered<most_probable>("most_probable");
 }

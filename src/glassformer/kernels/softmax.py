@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.core.call import Sight
@@ -20,6 +20,7 @@ QUERIES = 8
 
 OPERATORS.define("attend(Tensor q, Tensor k, Tensor v, Tensor? seen, float scale) -> Tensor")
 OPERATORS.define("log_softmax(Tensor x) -> Tensor")
+OPERATORS.define("most_probable(Tensor x, int n, int width) -> (Tensor, Tensor)")
 
 
 def _shape(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) -> Tensor:
@@ -29,8 +30,16 @@ def _shape(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, scale: float) -
 torch.library.register_fake("glassformer::attend", _shape)
 torch.library.register_fake("glassformer::log_softmax", torch.empty_like)
 
+
+def _largest(x: Tensor, n: int, width: int) -> tuple[Tensor, Tensor]:
+    return x.new_empty(len(x), n), x.new_empty(len(x), n, dtype=torch.long)
+
+
+torch.library.register_fake("glassformer::most_probable", _largest)
+
 _attend: Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor] = torch.ops.glassformer.attend.default
 _log_softmax: Callable[[Tensor], Tensor] = torch.ops.glassformer.log_softmax.default
+_most_probable: Callable[[Tensor, int, int], tuple[Tensor, Tensor]] = torch.ops.glassformer.most_probable.default
 
 
 class FewKernel:
@@ -87,8 +96,29 @@ def choose_quick_kernel(
     return choose_kernel(name, sight, of=of, soft_cap=soft_cap, bias=bias, must=must)
 
 
+def has_quick_softmax(x: Tensor) -> bool:
+    """Return whether these are numbers for the functions below: in float32, on a processor with a compiler."""
+    return x.dtype == torch.float32 and x.device.type == "cpu" and has_operators()
+
+
 def quick_log_softmax(x: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
     """Return log softmax of each row, in float32 at least. *Shape:* that of x."""
-    if x.dtype == torch.float32 and x.device.type == "cpu" and has_operators():
+    if has_quick_softmax(x):
         return _log_softmax(x)
     return torch.log_softmax(x, -1, dtype=torch.promote_types(x.dtype, torch.float32))
+
+
+def quick_most_probable(
+    x: Float[Tensor, "row column"], n: int, width: int
+) -> tuple[Float[Tensor, "row n"], Int[Tensor, "row n"]]:
+    """Return the n largest of log softmax of each row and their places; of equal scores, those with the lower place.
+
+    Args:
+        x: Scores, for which `has_quick_softmax`. *Shape:* (R, V).
+        n: How many, or all of them.
+        width: Only the first so many of a row are looked at; all are in the sum.
+
+    Returns:
+        Values in falling order, places. *Shape:* (R, min(n, width)). NaN where one of a row is NaN or +inf.
+    """
+    return _most_probable(x, min(n, width), width)

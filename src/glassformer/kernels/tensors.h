@@ -26,6 +26,7 @@ inline void done(AOTITorchError error) {
 template <typename T> int32_t type_of();
 template <> inline int32_t type_of<float>() { return aoti_torch_dtype_float32(); }
 template <> inline int32_t type_of<int32_t>() { return aoti_torch_dtype_int32(); }
+template <> inline int32_t type_of<int64_t>() { return aoti_torch_dtype_int64(); }
 template <> inline int32_t type_of<int8_t>() { return aoti_torch_dtype_int8(); }
 template <> inline int32_t type_of<bool>() { return aoti_torch_dtype_bool(); }
 
@@ -177,11 +178,16 @@ struct Argument<std::optional<Array>> {
   }
 };
 
-// A function as torch calls an operator: its result is put where the first argument was.
+using Pair = std::pair<Array, Array>;
+
+inline void give(StableIValue* bits, const Array& result) { bits[0] = std::bit_cast<StableIValue>(result.shared()); }
+inline void give(StableIValue* bits, const Pair& results) { give(bits, results.first), give(bits + 1, results.second); }
+
+// A function as torch calls an operator: its results are put where the arguments were.
 template <auto function>
 struct Boxed;
 
-template <typename... Arguments, Array (*function)(const Arguments&...)>
+template <typename Result, typename... Arguments, Result (*function)(const Arguments&...)>
 struct Boxed<function> {
   static void call(StableIValue* bits, uint64_t, uint64_t) {
     call(bits, std::index_sequence_for<Arguments...>{});
@@ -190,7 +196,7 @@ struct Boxed<function> {
  private:
   template <size_t... i>
   static void call(StableIValue* bits, std::index_sequence<i...>) {
-    bits[0] = std::bit_cast<StableIValue>(function(Argument<Arguments>(bits[i]).value...).shared());
+    give(bits, function(Argument<Arguments>(bits[i]).value...));
   }
 };
 
