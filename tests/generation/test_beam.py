@@ -14,11 +14,12 @@ from torch import Tensor
 
 from glassformer.core.cache import KVCache
 from glassformer.core.errors import DataError, UnsupportedError
-from glassformer.generation.beam import beam_search, best_continuations, most_probable
+from glassformer.generation.beam import beam_search, best_continuations, largest, most_probable, quick_largest
 from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.hypothesis import Hypothesis
 from glassformer.generation.stream import generate
 from glassformer.generation.text import beam_texts
+from glassformer.kernels.operators import has_operators
 from glassformer.models.transformer import Transformer
 
 from .tiny import POSITIONS, Letters, bigram, build
@@ -492,3 +493,13 @@ def test_most_probable_of_a_large_vocabulary_are_those_of_a_whole_sort(vocab_siz
     ordered, order = scores.sort(dim=-1, descending=True, stable=True)
     assert torch.equal(values, ordered[:, :n])
     assert torch.equal(ids, order[:, :n])
+
+
+@pytest.mark.skipif(not has_operators(), reason="there is no C++ compiler")
+@pytest.mark.parametrize("forbidden", [[], [2], [2, 17]])
+def test_quick_search_of_the_largest_finds_those_of_the_readable_one(forbidden):
+    logits = torch.randn(40, 300) * 5
+    logits[:, 2] = 100.0
+    for n, vocab_size in ((1, 300), (6, 280), (9, 400)):
+        expected, found = largest(logits, n, vocab_size, forbidden), quick_largest(logits, n, vocab_size, forbidden)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)

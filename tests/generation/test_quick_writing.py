@@ -38,19 +38,24 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
+@pytest.mark.parametrize("least", [0, 6])
 @pytest.mark.parametrize("kind", ["decoder", "encoder_decoder"])
-def test_texts_are_those_of_the_model_as_it_is_written(calls: list[int], kind: str) -> None:
+def test_texts_are_those_of_the_model_as_it_is_written(calls: list[int], kind: str, least: int) -> None:
     model, tokenizer = build(kind), Letters()
     sources: Any = PROMPTS if kind == "encoder_decoder" else None
 
     def write(fast: Any) -> list[tuple[int, ...]]:
         found = generate(
-            model, PROMPTS, GenerationConfig(max_new_tokens=8, fast=fast), tokenizer=tokenizer, sources=sources
+            model,
+            PROMPTS,
+            GenerationConfig(max_new_tokens=8, min_new_tokens=least, fast=fast),
+            tokenizer=tokenizer,
+            sources=sources,
         )
         return [row.tokens for row in found]
 
     def search(fast: Any) -> list[tuple[int, ...]]:
-        config = BeamConfig(beam=3, max_new_tokens=8, fast=fast)
+        config = BeamConfig(beam=3, max_new_tokens=8, min_new_tokens=least, fast=fast)
         return [row[0].tokens for row in beam_search(model, PROMPTS, config, tokenizer=tokenizer, sources=sources)]
 
     for way in (write, search):

@@ -133,12 +133,8 @@ def _search(
         too_early = ends if step <= config.min_new_tokens else []
         n_ends = max(len(ends), 1)
         n = config.beam + n_ends  # beam that go on, and those that end
-        if config.fast != "off" and not too_early and has_quick_softmax(logits):
-            values, ids = quick_most_probable(logits, n, min(tokenizer.vocab_size, logits.shape[1]))
-        else:
-            logprobs = log_probabilities(logits)[:, : tokenizer.vocab_size]
-            logprobs[:, too_early] = -torch.inf
-            values, ids = most_probable(logprobs, n)
+        of = quick_largest if config.fast != "off" and has_quick_softmax(logits) else largest
+        values, ids = of(logits, n, tokenizer.vocab_size, too_early)
         if not bool((values[:, 0] > -torch.inf).all()):  # NaN is not, either
             numbers = [sentence.index for sentence, _ in rows]
             require_numbers(logits, step, numbers)
@@ -161,6 +157,34 @@ def _search(
         if len(kept) < len(sentences):
             sentences = [sentences[i] for i in kept]
             memory = None if memory is None else select_memory(memory, kept)
+
+
+def largest(
+    logits: Float[Tensor, "row vocab"], n: int, vocab_size: int, forbidden: Sequence[int]
+) -> tuple[Float[Tensor, "row n"], Int[Tensor, "row n"]]:
+    """Return the log-probabilities of the n most probable tokens of each row and their ids; see `most_probable`.
+
+    Args:
+        logits: *Shape:* (R, V).
+        n: How many.
+        vocab_size: Number of ids that mean something.
+        forbidden: Ids whose probability is 0.
+    """
+    logprobs = log_probabilities(logits)[:, :vocab_size]
+    logprobs[:, list(forbidden)] = -torch.inf
+    return most_probable(logprobs, n)
+
+
+def quick_largest(
+    logits: Float[Tensor, "row vocab"], n: int, vocab_size: int, forbidden: Sequence[int]
+) -> tuple[Float[Tensor, "row n"], Int[Tensor, "row n"]]:
+    """Return the same by glassformer::most_probable, for scores for which `has_quick_softmax`."""
+    values, ids = quick_most_probable(logits, n + len(forbidden), min(vocab_size, logits.shape[1]))
+    if forbidden:
+        values[torch.isin(ids, torch.tensor(forbidden))] = -torch.inf
+        values, order = values.sort(dim=-1, descending=True, stable=True)
+        values, ids = values[:, :n], ids.gather(1, order[:, :n])
+    return values, ids
 
 
 def most_probable(logprobs: Float[Tensor, "row vocab"], n: int) -> tuple[Float[Tensor, "row n"], Int[Tensor, "row n"]]:
