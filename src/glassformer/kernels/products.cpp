@@ -89,6 +89,12 @@ void by_rows(Size rows, F&& f) {
   if (rows - r >= 1) f.template operator()<1>(r);
 }
 
+// In a loop of its own: then product and sum are rounded one after the other, as they are in Python.
+void add(const float* bias, float* out, Size rows, Size outputs) {
+  for (Size r = 0; bias && r < rows; r++)
+    for (Size c = 0; c < outputs; c++) out[r * outputs + c] += bias[c];
+}
+
 void multiply(const float* x, const float* w, float* out, Size rows, Size columns, Size outputs) {
   constexpr Size WIDTH = 4;
   #pragma omp parallel for schedule(static) if (rows * columns * outputs > SMALL)
@@ -117,7 +123,8 @@ void multiply_few(const float* x, const int8_t* w, const float* steps, float* ou
 }
 
 // torch's product of whole numbers between two loops; the sums and what becomes of them take the same place.
-Array multiply_many(const float* x, const Array& w, const float* steps, Size rows, Size columns, Size outputs) {
+Array multiply_many(const float* x, const Array& w, const float* steps, const float* bias, Size rows, Size columns,
+                    Size outputs) {
   Array levels = Array::made<int8_t>({rows, columns}), sums = Array::made<int32_t>({rows, outputs});
   Array result = sums.place_for<float>();
   std::vector<float> step(rows);
@@ -128,20 +135,11 @@ Array multiply_many(const float* x, const Array& w, const float* steps, Size row
   const int32_t* sum = sums.data<int32_t>();
   float* out = result.data<float>();
   #pragma omp parallel for schedule(static) if (rows * outputs > SMALL)
-  for (Size r = 0; r < rows; r++)
+  for (Size r = 0; r < rows; r++) {
     for (Size c = 0; c < outputs; c++) out[r * outputs + c] = float(sum[r * outputs + c]) * step[r] * steps[c];
+    if (bias) add(bias, out + r * outputs, 1, outputs);
+  }
   return result;
-}
-
-// In a loop of its own: then product and sum are rounded one after the other, as they are in Python.
-void add(const Array& any_bias, Array& result, Size rows, Size outputs) {
-  Array dense = any_bias.dense<float>();
-  require(dense.count() == outputs, "a bias " + dense.shape() + " does not fit " + std::to_string(outputs) + " outputs");
-  const float* bias = dense.data<float>();
-  float* out = result.data<float>();
-  #pragma omp parallel for schedule(static) if (rows * outputs > SMALL)
-  for (Size r = 0; r < rows; r++)
-    for (Size c = 0; c < outputs; c++) out[r * outputs + c] += bias[c];
 }
 
 // The number of rows of x, once it is known that all fit a matrix; what stands for its rows has one number for each.
@@ -161,25 +159,37 @@ Sizes with_last(Sizes sizes, Size last) {
   return sizes;
 }
 
-Array linear(const Array& any_x, const Array& any_weight, const std::optional<Array>& bias) {
+std::optional<Array> fitting(const std::optional<Array>& any_bias, Size outputs) {
+  if (!any_bias) return std::nullopt;
+  Array bias = any_bias->dense<float>();
+  require(bias.count() == outputs, "a bias " + bias.shape() + " does not fit " + std::to_string(outputs) + " outputs");
+  return bias;
+}
+
+Array linear(const Array& any_x, const Array& any_weight, const std::optional<Array>& any_bias) {
   Array x = any_x.dense<float>(), weight = any_weight.dense<float>();
   Size rows = rows_of(x, weight, {}), outputs = weight.size(0);
+  std::optional<Array> bias = fitting(any_bias, outputs);
   Array result = Array::made<float>(with_last(x.sizes(), outputs));
-  multiply(x.data<float>(), weight.data<float>(), result.data<float>(), rows, weight.size(1), outputs);
-  if (bias) add(*bias, result, rows, outputs);
+  float* out = result.data<float>();
+  multiply(x.data<float>(), weight.data<float>(), out, rows, weight.size(1), outputs);
+  add(bias ? bias->data<float>() : nullptr, out, rows, outputs);
   return result;
 }
 
-Array linear_int8(const Array& any_x, const Array& any_levels, const Array& any_steps, const std::optional<Array>& bias) {
-  Array x = any_x.dense<float>(), levels = any_levels.dense<int8_t>(), steps = any_steps.dense<float>();
-  Size rows = rows_of(x, levels, {&steps}), columns = levels.size(1), outputs = levels.size(0);
+Array linear_int8(const Array& any_x, const Array& any_levels, const Array& any_steps,
+                  const std::optional<Array>& any_bias) {
+  Array x = any_x.dense<float>(), levels = any_levels.dense<int8_t>(), any = any_steps.dense<float>();
+  Size rows = rows_of(x, levels, {&any}), columns = levels.size(1), outputs = levels.size(0);
+  std::optional<Array> offsets = fitting(any_bias, outputs);
+  const float *from = x.data<float>(), *steps = any.data<float>(), *bias = offsets ? offsets->data<float>() : nullptr;
   Sizes sizes = with_last(x.sizes(), outputs);
-  Array result = rows > FEW ? multiply_many(x.data<float>(), levels, steps.data<float>(), rows, columns, outputs)
-                            : Array::made<float>(sizes);
-  if (rows <= FEW)
-    multiply_few(x.data<float>(), levels.data<int8_t>(), steps.data<float>(), result.data<float>(), rows, columns, outputs);
-  if (bias) add(*bias, result, rows, outputs);
-  return result.seen_as(sizes);
+  if (rows > FEW) return multiply_many(from, levels, steps, bias, rows, columns, outputs).seen_as(sizes);
+  Array result = Array::made<float>(sizes);
+  float* out = result.data<float>();
+  multiply_few(from, levels.data<int8_t>(), steps, out, rows, columns, outputs);
+  add(bias, out, rows, outputs);
+  return result;
 }
 
 }  // namespace

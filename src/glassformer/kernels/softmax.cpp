@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -113,34 +114,44 @@ Array log_softmax(const Array& any_x) {
   return result;
 }
 
-// Of each row, the log-probabilities and places of the `number` largest among its first `width`, in falling order.
-Pair most_probable(const Array& any_x, const int64_t& number, const int64_t& width) {
+// Of each row, the log-probabilities and places of the `number` largest among its first `within`, in falling order.
+Pair most_probable(const Array& any_x, const int64_t& number, const int64_t& within) {
   Array x = any_x.dense<float>();
   require(x.dims() == 2, "a matrix is expected, not " + x.shape());
-  const Size rows = x.size(0), columns = x.size(1), n = number;
+  const Size rows = x.size(0), columns = x.size(1), n = number, width = within;
   require(0 < n && n <= width && width <= columns, std::to_string(n) + " of " + std::to_string(width) + " of " + x.shape());
   Array values = Array::made<float>({rows, n}), places = Array::made<int64_t>({rows, n});
   const float* from = x.data<float>();
   float* value = values.data<float>();
   int64_t* place = places.data<int64_t>();
-  #pragma omp parallel for schedule(static) if (rows * columns > SMALL)
-  for (Size r = 0; r < rows; r++) {
-    const float* row = from + r * columns;
-    float* best = value + r * n;
-    int64_t* at = place + r * n;
-    Size found = 0;
-    for (Size begin = 0; begin < width; begin += BLOCK) {
-      const Size end = std::min(begin + BLOCK, Size(width));
-      if (found == n && most_of(row + begin, end - begin) <= best[n - 1]) continue;
-      for (Size i = begin; i < end; i++) {
-        if (found == n && row[i] <= best[n - 1]) continue;
-        Size to = found < n ? found++ : n - 1;
-        for (; to > 0 && row[i] > best[to - 1]; to--) best[to] = best[to - 1], at[to] = at[to - 1];
-        best[to] = row[i], at[to] = i;
+  const Size blocks = (width + BLOCK - 1) / BLOCK;
+  #pragma omp parallel if (rows * columns > SMALL)
+  {
+    std::vector<float> most(blocks), ordered(blocks);
+    #pragma omp for schedule(static)
+    for (Size r = 0; r < rows; r++) {
+      const float* row = from + r * columns;
+      float* best = value + r * n;
+      int64_t* at = place + r * n;
+      // The n largest stand in blocks whose largest is one of the n largest of these.
+      for (Size b = 0; b < blocks; b++) most[b] = most_of(row + b * BLOCK, std::min(BLOCK, width - b * BLOCK));
+      std::copy(most.begin(), most.end(), ordered.begin());
+      if (n < blocks) std::nth_element(ordered.begin(), ordered.begin() + (n - 1), ordered.end(), std::greater<float>());
+      const float least = n < blocks ? ordered[n - 1] : NOTHING;
+      Size found = 0;
+      for (Size b = 0; b < blocks; b++) {
+        if (most[b] < least) continue;
+        for (Size i = b * BLOCK; i < std::min((b + 1) * BLOCK, width); i++) {
+          if (found == n && !(row[i] > best[n - 1])) continue;
+          Size to = found < n ? found++ : n - 1;
+          for (; to > 0 && row[i] > best[to - 1]; to--) best[to] = best[to - 1], at[to] = at[to - 1];
+          best[to] = row[i], at[to] = i;
+        }
       }
+      float largest = std::max(*std::max_element(most.begin(), most.end()), most_of(row + width, columns - width));
+      float log_total = log_sum(row, columns, largest);
+      for (Size i = 0; i < n; i++) best[i] -= largest, best[i] -= log_total;
     }
-    float most = most_of(row, columns), log_total = log_sum(row, columns, most);
-    for (Size i = 0; i < n; i++) best[i] -= most, best[i] -= log_total;
   }
   return {values, places};
 }
