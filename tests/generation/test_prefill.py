@@ -136,6 +136,15 @@ def test_a_prompt_is_read_at_once_where_later_tokens_change_earlier_ones() -> No
     assert passes.seen == [(41, "last")]
 
 
+def test_rows_of_one_length_are_read_at_once_under_a_pattern() -> None:
+    """Else they would lose the kernel that skips what the pattern hides."""
+    model = build("decoder", "rotary", attention={"pattern": PatternConfig(block=2, near=0, first=1)})
+    for prompts, reading in (([[5] * 8, [6] * 8], [9]), ([[5] * 8, [6]], [1, 4, 4])):
+        passes = Passes(model)
+        generate(model, prompts, GenerationConfig(max_new_tokens=1, prefill_chunk=4), tokenizer=Letters())
+        assert [width for width, _ in passes.seen] == reading
+
+
 def test_a_tape_sees_a_prompt_whole() -> None:
     model = build()
     tape = Tape(model, "decoder.blocks.0.attention.weights", keep="all")

@@ -10,7 +10,7 @@ from glassformer.core.errors import ConfigError
 from glassformer.core.settings import Config
 
 PREFILL_CHUNK = 1024
-"""Tokens that leave a processor nothing to gain by more of them at once."""
+"""Of fewer tokens at a time a processor makes no better use of its time, and of more none that would be noticed."""
 
 MOST_BEAM = 1000
 """Many times what helps any search; memory and time grow with it."""
@@ -35,7 +35,8 @@ class GenerationConfig(Config):
         use_cache: Keep keys and values, where the decoder is causal; False computes everything again at every step:
             slow, and equal.
         prefill_chunk: A prompt is read so many tokens at a time, so that the memory for it does not grow with its
-            length; 0 or None = all at once, as it is without a cache and under a tape. Scores differ by rounding only.
+            length; 0 or None = all at once, as it is without a cache, under a tape, and where rows of one length skip
+            what a pattern hides. Scores differ by rounding only.
         when_full: What happens when a row fills the model's context: "stop", or "slide": forget the older
             half (the begin token stays) and go on.
         top: How many candidates, with their probabilities, each step reports.

@@ -21,6 +21,8 @@ def read_ahead(
         |  a b  |  c d e  |  f g h  |
         |       |    i j  |  k l m  |
 
+    Rows of one length under a pattern are left whole: only so is what the pattern hides never computed.
+
     Args:
         model: In eval mode, without gradients.
         unread: Token ids that the cache lacks of each row.
@@ -29,8 +31,11 @@ def read_ahead(
         memory: What an encoder-decoder looks at.
     """
     left = list(unread)
-    longest = max(len(row) for row in left)
-    for kept in range((longest - 1) // chunk * chunk, 0, -chunk) if chunk else ():
+    lengths = {len(row) for row in left}
+    skips = any(block.attention.pattern is not None for block in model.config.output_stack.blocks)
+    if not chunk or (skips and len(lengths) == 1):
+        return left
+    for kept in range((max(lengths) - 1) // chunk * chunk, 0, -chunk):
         new = [row[: max(len(row) - kept, 0)] for row in left]
         tokens, places = padded(new, model.device, start=cache.lengths)
         model(tokens, places=places, memory=memory, cache=cache, outputs="hidden")
