@@ -51,7 +51,7 @@ def sources_for(model: Transformer) -> list[list[int]] | None:
 
 
 def write(model: Transformer, chunk: int | None, tape: Tape | None = None, **settings: Any) -> list[Generation]:
-    config = GenerationConfig(**{"max_new_tokens": 6, "top": 32, "prefill_chunk": chunk, **settings})
+    config = GenerationConfig(**{"max_new_tokens": 4, "top": 8, "prefill_chunk": chunk, **settings})
     sources = sources_for(model)
     return generate(model, prompts_for(model), config, tokenizer=Letters(eos=None), sources=sources, tape=tape)
 
@@ -82,7 +82,7 @@ def test_chunks_write_what_the_whole_writes(arguments: dict[str, Any]) -> None:
     expected = write(model, 0)
     assert len({row.top[0] for row in expected}) == 4, "rows that differ show a mix-up"
     assert_equal(write(model, 0, use_cache=False), expected)
-    for chunk in (1, 7, 40):
+    for chunk in (9, 40):
         assert_equal(write(model, chunk), expected)
 
 
@@ -96,8 +96,7 @@ def test_chunks_give_a_search_what_the_whole_gives(arguments: dict[str, Any]) ->
         return [(each.tokens, pytest.approx(each.logprob, abs=1e-4)) for row in found for each in row]
 
     expected = search(0)
-    for chunk in (3, 16):
-        assert search(chunk) == expected
+    assert search(16) == expected
 
 
 @pytest.mark.parametrize("fast", ["off", "auto", "on"])
@@ -109,7 +108,7 @@ def test_every_way_of_writing_reads_in_chunks(monkeypatch: pytest.MonkeyPatch, k
     passes = Passes(model)
     assert_equal(write(model, 16, fast=fast), expected)
     reading = [(151 - 9 * 16, "hidden"), *[(16, "hidden")] * 8, (16, "last")]
-    assert passes.seen == [*reading, *[(1, "last")] * 5], "the odd piece first, and no scores before the end"
+    assert passes.seen == [*reading, *[(1, "last")] * 3], "the odd piece first, and no scores before the end"
 
 
 def test_a_search_reads_in_chunks() -> None:
