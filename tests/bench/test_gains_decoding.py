@@ -21,6 +21,7 @@ def made():
     [
         pytest.param("cache", 0, id="ids"),
         pytest.param("logits of the last token", 1e-5, id="numbers"),
+        pytest.param("prompts in chunks", 0, id="chunks"),
         pytest.param("rows side by side", 0, id="rows"),
         pytest.param("8 bits", 0.05, id="rounded"),
         pytest.param("products of few rows", 0, id="few rows", marks=needs_compiler),
@@ -36,7 +37,7 @@ def test_gain_of_writing_keeps_the_results(made, name, most):
 
 
 def test_gains_of_writing_fit_80_columns(made):
-    assert len(made) == (6 if not has_operators() else 9)
+    assert len(made) == (10 if has_operators() else 7)
     for name, gain in made.items():
         assert len(name) < 26
         assert len(gain.changed) <= 76

@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from glassformer.checkpoint.loading import load
 from glassformer.generation.config import GenerationConfig
 from glassformer.generation.text import generate_text, score_text
+from glassformer.models.transformer import Transformer
 from glassformer.text.build import byte_tokenizer
 
 from .calling import call, refused, sets
@@ -106,6 +107,22 @@ def test_generate_prints_what_the_library_writes(text_run: Path, reverse_run: Pa
             "tokens": list(wanted.tokens),
             "stop_reason": wanted.stop_reason,
         }
+
+
+def test_generate_reads_the_prompt_in_chunks(text_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    forward = Transformer.forward
+
+    def noted(self: Transformer, inputs: torch.Tensor, **named: Any) -> Any:
+        read.append(inputs.shape[1])
+        return forward(self, inputs, **named)
+
+    monkeypatch.setattr(Transformer, "forward", noted)
+    for ways in ([], ["--stream"], ["--beam", "2"]):
+        few = ["generate", text_run, "The man", "--max-new-tokens", "2", *ways]
+        assert call(*few, "--prefill-chunk", "3").stdout == call(*few, "--prefill-chunk", "0").stdout
+        assert read == [1, 3, 3, 1, 7, 1]
+        read.clear()
 
 
 def test_generate_shows_candidates_only_when_asked(text_run: Path) -> None:
@@ -207,6 +224,7 @@ def test_generate_notes_unknown_characters(text_run: Path) -> None:
         ("--seed", "-1", "--seed is -1"),
         ("--seed", "1" + 30 * "0", "--seed is 1"),
         ("--probs", "-1", "--probs is -1"),
+        ("--prefill-chunk", "-1", "--prefill-chunk is -1: input should be greater than or equal to 0"),
         ("--stop", "", "--stop: an empty text stands everywhere"),
         ("--when-full", "burst", "--when-full is 'burst': input should be 'stop' or 'slide'"),
         ("--threads", "0", "--threads"),

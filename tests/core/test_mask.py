@@ -195,7 +195,11 @@ def test_ignored_mask_must_be_boolean():
     ("mask", "begin", "length", "expected"),
     [
         (Mask(causal=True), 4, 1, Structure.FULL),
-        (Mask(causal=True), 3, 2, Structure.GENERAL),
+        (Mask(causal=True), 3, 2, Structure.NEWEST),
+        (Mask(causal=True), 3, 1, Structure.GENERAL),
+        (Mask(causal=True), 2, 2, Structure.GENERAL),
+        (Mask(causal=True, window=5), 3, 2, Structure.NEWEST),
+        (Mask(causal=True, window=4), 3, 2, Structure.GENERAL),
         (Mask(causal=True), 2, 1, Structure.GENERAL),
         (Mask(causal=True, window=5), 4, 1, Structure.FULL),
         (Mask(causal=True, window=4), 4, 1, Structure.GENERAL),
@@ -203,9 +207,15 @@ def test_ignored_mask_must_be_boolean():
         (Mask(window=3), 4, 1, Structure.GENERAL),
     ],
 )
-def test_last_query_of_plain_keys_sees_them_all_without_a_mask(mask, begin, length, expected):
+def test_last_queries_of_plain_keys_need_no_mask(mask, begin, length, expected):
     """Five keys at 0 to 4; a query at 4 is the last of them, and all are fewer than 5 positions away."""
     queries, keys = Places.full(length, begin=begin), Places.full(5)
     assert mask.structure(queries, keys) == expected
     if expected == Structure.FULL:
         assert mask.dense(queries, keys).all()
+    if expected == Structure.NEWEST:
+        assert torch.equal(mask.dense(queries, keys)[0, 0], torch.ones(2, 5, dtype=torch.bool).tril(3))
+
+
+def test_queries_before_the_first_key_are_none_of_the_newest():
+    assert Mask(causal=True).structure(Places.full(5), Places.full(2, begin=3)) is Structure.GENERAL

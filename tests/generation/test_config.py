@@ -21,6 +21,7 @@ from glassformer.generation.config import BeamConfig, GenerationConfig
         ({"stop": ("x", "")}, "stop: an empty text"),
         ({"when_full": "wrap"}, "when_full is 'wrap'"),
         ({"seed": -1}, "seed is -1"),
+        ({"prefill_chunk": -1}, "prefill_chunk is -1"),
     ],
 )
 def test_o16_impossible_settings_are_named(settings: dict[str, Any], named: str) -> None:
@@ -43,6 +44,7 @@ def test_o16_limits_of_the_ranges_are_accepted(settings: dict[str, Any]) -> None
         ({"beam": 1001}, "beam is 1001: input should be less than or equal to 1000"),
         ({"beam": 2, "n_best": 3}, "n_best is 3, more than the beam of 2; raise beam or lower n_best"),
         ({"max_new_tokens": -1}, "max_new_tokens is -1"),
+        ({"prefill_chunk": -1}, "prefill_chunk is -1"),
     ],
 )
 def test_o19_impossible_settings_of_a_search_are_named(settings: dict[str, Any], named: str) -> None:

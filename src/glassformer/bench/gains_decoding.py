@@ -15,7 +15,7 @@ from glassformer.bench.numbers import Numbers
 from glassformer.bench.workloads import LLAMA_110M, WORK, Decoding
 from glassformer.core.compilers import no_compiler
 from glassformer.generation.beam import beam_search
-from glassformer.generation.config import BeamConfig, GenerationConfig
+from glassformer.generation.config import PREFILL_CHUNK, BeamConfig, GenerationConfig
 from glassformer.generation.fast import Fast
 from glassformer.generation.stream import generate
 from glassformer.kernels.operators import has_operators
@@ -30,12 +30,12 @@ WIDE = LLAMA_110M.model_copy(update={"n_layers": 2})
 
 
 def gains() -> tuple[Gain, ...]:
-    """Return them all; making them draws two models, and what is compiled is so at its first call."""
+    """Return them all; making them draws three models, and what is compiled is so at its first call."""
     one, eight = (work for work in WORK["decode"]["small"] if isinstance(work, Decoding))
     wide = Decoding("wide", WIDE, 8000, rows=1, prompt=16, new=24)
     model, large = one.build().eval(), wide.build().eval()
     small = quantise_model(deepcopy(large))
-    made = [_cache(model, one), _last(large, wide), _rows(model, eight), _int8(large, small, wide)]
+    made = [_cache(model, one), _last(large, wide), _chunks(one), _rows(model, eight), _int8(large, small, wide)]
     if has_operators():
         made += [_own(large, replace(wide, rows=8)), _own_int8(small, wide), _own_beam(eight)]
     if no_compiler() is None:
@@ -65,6 +65,17 @@ def _last(model: Transformer, work: Decoding) -> Gain:
 
     changed = f"of a prompt of {prompt.shape[1]} tokens only the last one is scored"
     return Gain("logits of the last token", changed, whole, last, lambda: _apart(last(), whole()))
+
+
+def _chunks(work: Decoding) -> Gain:
+    endless = work.arguments.model_copy(update={"max_positions": None})
+    work = replace(work, arguments=endless, rows=2, prompt=2048, new=1)
+    model, prompts = work.build().eval(), work.prompts()
+    prompts[1] = prompts[1][:100]
+    return _of_ids(
+        "prompts in chunks", f"of 2,048 and 100 tokens, {PREFILL_CHUNK:,} at a time: masks are smaller",
+        lambda: _write(model, work, prompts, prefill_chunk=0), lambda: _write(model, work, prompts),
+    )  # fmt: skip
 
 
 def _rows(model: Transformer, work: Decoding) -> Gain:
@@ -133,9 +144,10 @@ def _write(
     prompts: list[list[int]] | None = None,
     *,
     use_cache: bool = True,
+    prefill_chunk: int = PREFILL_CHUNK,
     fast: Fast = "off",
 ) -> Ids:
-    config = GenerationConfig(max_new_tokens=work.new, use_cache=use_cache, fast=fast)
+    config = GenerationConfig(max_new_tokens=work.new, use_cache=use_cache, prefill_chunk=prefill_chunk, fast=fast)
     found = generate(model, prompts or work.prompts(), config, tokenizer=Numbers(work.vocab_size))
     return [each.tokens for each in found]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -93,6 +94,9 @@ def generate(
     cache: Annotated[
         bool, typer.Option(help="Keep keys and values of earlier tokens; never changes the result.")
     ] = True,
+    prefill_chunk: Annotated[
+        int, typer.Option(metavar="N", help="Read the prompt N tokens at a time, to save memory; 0 = all at once.")
+    ] = 1024,
     fast: Annotated[
         Literal["auto", "on", "off"],
         typer.Option(
@@ -121,6 +125,7 @@ def generate(
                 "stop": tuple(stop or ()),
                 "seed": seed,
                 "use_cache": cache,
+                "prefill_chunk": prefill_chunk,
                 "when_full": when_full,
                 "top": probs,
                 "fast": fast,
@@ -161,8 +166,7 @@ def generate(
     if fast != "off":
         compile_products(loaded.model.device)
     if beam > 1:
-        lengths = max_new_tokens, min_new_tokens
-        _search(loaded, text, _beam_config(beam, length_penalty, *lengths, cache, fast != "off"), as_json)
+        _search(loaded, text, _beam_config(config, beam, length_penalty), as_json)
     elif stream and not as_json and not probs:
         _stream(loaded, text, config)
     else:
@@ -224,11 +228,11 @@ def _refuse_with_beam(used: Mapping[str, Any]) -> None:
         raise typer.BadParameter(f"a search (--beam) takes no {', '.join(idle)}; leave one or the other out")
 
 
-def _beam_config(beam: int, penalty: float | None, longest: int, shortest: int, cache: bool, fast: bool) -> BeamConfig:
+def _beam_config(config: GenerationConfig, beam: int, penalty: float | None) -> BeamConfig:
     from glassformer.generation.config import BeamConfig
 
-    settings: dict[str, Any] = {"beam": beam, "max_new_tokens": longest, "min_new_tokens": shortest, "use_cache": cache}
-    settings["fast"] = "auto" if fast else "off"
+    both = config.model_dump(include={"max_new_tokens", "min_new_tokens", "use_cache", "prefill_chunk", "fast"})
+    settings = both | {"beam": beam}
     with named_as_options():
         return BeamConfig.parse(settings if penalty is None else settings | {"length_penalty": penalty})
 
@@ -262,12 +266,15 @@ def _fill(loaded: Loaded, text: str, top: int, as_json: bool) -> None:
 
 
 def _stream(loaded: Loaded, text: str, config: GenerationConfig) -> None:
+    from glassformer.cli.waiting import waiting
     from glassformer.generation.text import stream_text
 
     reason = None
     steps = stream_text(loaded, text, config)
     _note_compiling(config, loaded.model.can_cache)
-    for step in steps:
+    with waiting("reading"):
+        first = next(steps)
+    for step in chain((first,), steps):
         typer.echo(step.text, nl=False)
         sys.stdout.flush()
         reason = step.stop_reason or reason

@@ -18,11 +18,13 @@ class Structure(Enum):
     """What is known of a mask without reading a tensor.
 
     All but GENERAL need queries and keys whose positions the host knows, without padding: the same ones, or the last
-    one alone, or, where all see all, any; BLOCKS count from position 0 on.
+    one alone, or, where all see all, any; BLOCKS count from position 0 on. NEWEST is causal, and the queries are the
+    last ones of more keys.
     """
 
     FULL = "full"
     CAUSAL = "causal"
+    NEWEST = "newest"
     WINDOWED = "windowed"
     BLOCKS = "blocks"
     GENERAL = "general"
@@ -98,7 +100,8 @@ class Mask:
         if near and (last or not self.causal):
             return Structure.FULL
         if not same:
-            return Structure.GENERAL
+            newest = near and ends[0] == ends[1] and queries.length < keys.length
+            return Structure.NEWEST if newest else Structure.GENERAL
         return Structure.CAUSAL if near else Structure.WINDOWED
 
     def dense(self, queries: Places, keys: Places) -> Bool[Tensor, "#batch #head query key"]:

@@ -23,6 +23,7 @@ from glassformer.generation.inputs import (
     padded,
     select_memory,
 )
+from glassformer.generation.prefill import read_ahead
 from glassformer.generation.sampling import forbid, log_probabilities, require_choice, require_numbers
 from glassformer.generation.sentence import Continuation, Sentence
 from glassformer.kernels.softmax import has_quick_softmax, quick_most_probable
@@ -122,9 +123,12 @@ def _search(
         rows = [(sentence, prefix) for sentence in sentences for prefix in sentence.rows(width)]
         known = [0] * len(rows) if cache is None else cache.lengths
         unread = [[*sentence.context, *prefix.tokens][n:] for (sentence, prefix), n in zip(rows, known, strict=True)]
-        tokens, places = padded(unread, model.device, start=known)
         seen = None if memory is None else replace(memory, beams=width)
         with inference(modules):
+            if cache is not None:
+                unread = read_ahead(model, unread, cache, config.prefill_chunk, seen)
+                known = cache.lengths
+            tokens, places = padded(unread, model.device, start=known)
             logits = model(tokens, places=places, memory=seen, cache=cache, outputs="last")
         if cache is not None:
             cache.advance([len(new) for new in unread])

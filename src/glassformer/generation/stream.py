@@ -23,6 +23,7 @@ from glassformer.generation.inputs import (
     padded,
     select_memory,
 )
+from glassformer.generation.prefill import read_ahead
 from glassformer.generation.row import Row
 from glassformer.generation.sampling import (
     forbid,
@@ -132,9 +133,10 @@ def stream(
     x_{n+1} ~ p(x | begin, prompt, x_1 .. x_n), for every live row in turn.
 
     Prefill and decode are one line: the model is given what its cache lacks, which is all of a row at first
-    and one token from then on. Rows share a batch and nothing else, and a row that ends leaves it. A row's
-    scores depend on the others by rounding only: in float32 that leaves its tokens as they are unless two are all
-    but equally probable; in half precision equality is not promised.
+    and one token from then on; a long prompt is read in chunks (`prefill_chunk`). Rows share a batch and nothing
+    else, and a row that ends leaves it. A row's scores depend on the others by rounding only: in float32 that
+    leaves its tokens as they are unless two are all but equally probable; in half precision equality is not
+    promised.
 
     Args:
         model: A decoder-only model or an encoder-decoder. Forward passes are in eval mode and without
@@ -193,8 +195,11 @@ def _steps(
 
     for step in count(1):
         unread = [row.unread for row in rows]
-        tokens, places = padded(unread, model.device, start=[row.n_cached for row in rows])
         with inference(modules):
+            if cache is not None and tape is None:  # a tape sees a prompt whole
+                unread = read_ahead(model, unread, cache, config.prefill_chunk, memory)
+            known = [0] * len(rows) if cache is None else cache.lengths
+            tokens, places = padded(unread, model.device, start=known)
             logits = forward(tokens, places, memory=memory, cache=cache, tape=tape)
         if cache is not None:
             cache.advance([len(new) for new in unread])
