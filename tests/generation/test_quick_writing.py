@@ -12,8 +12,11 @@ from glassformer.core.errors import DataError
 from glassformer.generation.answer import answer_texts
 from glassformer.generation.beam import beam_search
 from glassformer.generation.config import BeamConfig, GenerationConfig
+from glassformer.generation.embed import embed_texts
+from glassformer.generation.score import score
 from glassformer.generation.stream import generate
 from glassformer.kernels.operators import has_operators
+from glassformer.models import quick as quick_module
 from glassformer.models.quantise import quantise_model
 from glassformer.parts.product import QuickLinear
 
@@ -89,3 +92,24 @@ def test_o16_damaged_weights_are_no_text_in_a_quick_copy_either(quantised: bool)
             generate(model, [prompt], GenerationConfig(max_new_tokens=2), tokenizer=Letters())
         with pytest.raises(DataError, match="row 0: the score of token 0 is nan"):
             beam_search(model, [prompt], BeamConfig(beam=2, max_new_tokens=2), tokenizer=Letters())
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_scores_and_vectors_are_read_by_a_quick_copy_too(
+    calls: list[int], quantised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = build()
+    model = quantise_model(model) if quantised else model
+    loaded = SimpleNamespace(model=model, tokenizer=Letters(bos=None))
+
+    def read() -> torch.Tensor:
+        scored = score(model, [5, 6, 7, 8, 9], tokenizer=Letters())
+        vectors = embed_texts(loaded, ["abc", "hello world"])
+        return torch.cat((torch.tensor(scored.logprobs), vectors.flatten()))
+
+    quick = read()
+    assert calls
+    calls.clear()
+    monkeypatch.setattr(quick_module, "has_operators", lambda: False)
+    torch.testing.assert_close(quick, read(), atol=1e-5, rtol=1e-5)
+    assert not calls

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.options import Device, Precision, RunFolder, Threads, compile_products, open_model
+from glassformer.cli.options import Device, Precision, RunFolder, Threads, compile_operators, open_model
 from glassformer.cli.words import (
     check_output,
     counted,
@@ -66,7 +66,7 @@ def translate(
     check_output(output)
     lines = given_lines(input_file)
     loaded = open_model(str(run), device, threads, precision)
-    compile_products(loaded.model.device)
+    compile_operators(loaded.model.device)
     with waiting("translating") as advanced:
         from glassformer.generation.config import BeamConfig
         from glassformer.generation.lines import answer_lines, on_one_line

@@ -62,7 +62,7 @@ def open_model(source: str, device: str, threads: int | None, precision: str) ->
         return load(source, device=where, dtype=parameter_type(precision, where))
 
 
-def compile_products(device: torch.device) -> None:
+def compile_operators(device: torch.device) -> None:
     """Compile what writing calls, where that has not been done; on a terminal it is shown that this takes a moment.
 
     Args:

@@ -16,7 +16,7 @@ from glassformer.cli.options import (
     Precision,
     RunFolder,
     Threads,
-    compile_products,
+    compile_operators,
     open_model,
     place,
 )
@@ -164,7 +164,7 @@ def generate(
             note(f"without effect on a model that fills masks: {', '.join(idle)}")
         return
     if fast != "off":
-        compile_products(loaded.model.device)
+        compile_operators(loaded.model.device)
     if beam > 1:
         _search(loaded, text, _beam_config(config, beam, length_penalty), as_json)
     elif stream and not as_json and not probs:

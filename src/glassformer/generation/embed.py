@@ -14,6 +14,7 @@ from glassformer.core.places import Places
 from glassformer.generation.input_ids import ReadsText, input_ids, room_for_text
 from glassformer.generation.inputs import check_ids, padded
 from glassformer.models.inference import inference
+from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
 from glassformer.parts.pooling import mean_token
 
@@ -66,6 +67,7 @@ def embed_texts(
         rows.append(input_ids(model, tokenizer, ids[:room]))
     stack = model.config.encoder or model.config.output_stack
     check_ids(rows, stack.input.vocab_size, "text")
+    model = quick_copy(model)
     vectors = torch.zeros(len(rows), stack.input.d_model)
     done = 0
     for batch in _batches(rows):

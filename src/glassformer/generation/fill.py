@@ -9,6 +9,7 @@ from glassformer.generation.input_ids import ReadsText, input_ids, room_for_text
 from glassformer.generation.inputs import check_ids, padded, refuse_pooling
 from glassformer.generation.sampling import log_probabilities
 from glassformer.models.inference import inference
+from glassformer.models.quick import quick_copy
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def fill_masks(loaded: ReadsText, text: str, top: int = 1) -> Filled:
     row = input_ids(model, tokenizer, ids)
     check_ids([row], model.config.output_stack.input.vocab_size, "text")
     tokens, places = padded([row], model.device)
+    model = quick_copy(model)
     with inference(model.modules()):
         logits = model(tokens, places=places)[0, :, : tokenizer.vocab_size]
         probabilities = log_probabilities(logits).exp()

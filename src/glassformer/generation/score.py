@@ -19,6 +19,7 @@ from glassformer.generation.inputs import (
 )
 from glassformer.generation.sampling import log_probabilities
 from glassformer.models.inference import inference
+from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
 
 
@@ -88,6 +89,7 @@ def score(
     read = whole[:-1]
     check_lengths([read], model.max_positions, "text")
     inputs, places = padded([read], model.device)
+    model = quick_copy(model)
     with inference(model.modules()):
         memory = None if source is None else encode_sources(model, [source])
         logprobs = log_probabilities(model(inputs, places=places, memory=memory))[0]  # (T, V)

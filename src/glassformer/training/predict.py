@@ -11,6 +11,7 @@ from glassformer.data.order import TokenOrder
 from glassformer.data.source import loader
 from glassformer.generation.lines import on_one_line
 from glassformer.models.inference import inference
+from glassformer.models.quick import quick_copy
 from glassformer.models.transformer import Transformer
 from glassformer.tasks.classification import ClassificationTask, Texts
 from glassformer.tasks.task import Task
@@ -90,9 +91,10 @@ def predict(
     source = task.source(rows, [0] * len(rows), loaded.model.config.kind, loaded.tokenizer)
     order = TokenOrder(source.lengths, max(BATCH_TOKENS, *source.longest), seed=0, shuffle=False)
     found: dict[int, Prediction] = {}
-    with inference(loaded.model.modules()):
+    model = quick_copy(loaded.model)
+    with inference(model.modules()):
         for batch in loader(source, order, epoch=0):
-            logits = logits_of(loaded.model, batch.to(loaded.model.device)).float()
+            logits = logits_of(model, batch.to(model.device)).float()
             for item, probabilities in zip(batch.items, logits.softmax(-1).tolist(), strict=True):
                 of_label = dict(zip(names, probabilities, strict=True))
                 unknown, cut = loaded.tokenizer.n_unknown(rows[item]), lengths[item] - len(rows[item])
