@@ -14,7 +14,14 @@ from torch import Tensor
 
 from glassformer.core.cache import KVCache
 from glassformer.core.errors import DataError, UnsupportedError
-from glassformer.generation.beam import beam_search, best_continuations, largest, most_probable, quick_largest
+from glassformer.generation.beam import (
+    beam_search,
+    best_continuations,
+    close_ranks,
+    largest,
+    most_probable,
+    quick_largest,
+)
 from glassformer.generation.config import BeamConfig, GenerationConfig
 from glassformer.generation.hypothesis import Hypothesis
 from glassformer.generation.stream import generate
@@ -503,3 +510,12 @@ def test_quick_search_of_the_largest_finds_those_of_the_readable_one(forbidden):
     for n, vocab_size in ((1, 300), (6, 280), (9, 400)):
         expected, found = largest(logits, n, vocab_size, forbidden), quick_largest(logits, n, vocab_size, forbidden)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("going_on", "kept"),
+    [([], []), ([True, True], [0, 1]), ([False, False], []), ([False, True, True, False, True], [4, 1, 2]),
+     ([True, False, False, True, True, True], [0, 5, 4, 3])],
+)  # fmt: skip
+def test_last_ones_take_the_places_of_those_that_are_done(going_on, kept):
+    assert close_ranks(going_on) == kept

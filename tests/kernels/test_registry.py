@@ -13,6 +13,7 @@ PADDED = Places.from_lengths([5000, 1])
 SIGHTS = {
     "full": (Mask(), Places.full(5000)),
     "causal": (Mask(causal=True), Places.full(5000)),
+    "newest": (Mask(causal=True), Places.full(5000), Places.full(100, begin=4900)),
     "windowed": (Mask(causal=True, window=9), Places.full(5000)),
     "blocks": (Mask(causal=True, patterns=(Blocks(64),)), Places.full(5000)),
     "padded": (Mask(), PADDED),
@@ -22,8 +23,8 @@ SIGHTS = {
 
 
 def sight(name: str) -> Sight:
-    mask, places = SIGHTS[name]
-    return Sight.of(mask, places, places)
+    mask, keys, *queries = SIGHTS[name]
+    return Sight.of(mask, queries[0] if queries else keys, keys)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,7 @@ def sight(name: str) -> Sight:
     [
         ("full", "sdpa", "reference", "sdpa"),
         ("causal", "sdpa", "reference", "sdpa"),
+        ("newest", "sdpa", "reference", "sdpa"),
         ("windowed", "windowed", "windowed", "sdpa"),
         ("blocks", "blocks", "blocks", "sdpa"),
         ("padded", "sdpa", "reference", "sdpa"),

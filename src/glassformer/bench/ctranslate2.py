@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,7 @@ from glassformer.parts.position import sinusoid
 
 NAME, PACKAGE = "CTranslate2", "ctranslate2"
 
-BEGIN, END = "<s>", "</s>"
+BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 
 
 def contestants(work: Work, numbers: str) -> list[Contestant]:
@@ -55,7 +56,7 @@ class CTranslation:
     def prepare(self) -> None:
         """Write the model and load it."""
         with TemporaryDirectory() as folder:
-            write(self.work.build(), Path(folder))
+            write(self.work.build(), Path(folder), list(map(word, range(self.work.vocab_size))))
             self._translator = import_module(PACKAGE).Translator(
                 folder, device="cpu", compute_type=self._type, inter_threads=1, intra_threads=torch.get_num_threads()
             )
@@ -79,24 +80,26 @@ class CTranslation:
 
 def word(id: int) -> str:
     """Return what a token is called there."""
-    return (BEGIN, END, "<unk>")[id] if id < 3 else f"t{id}"
+    return (BEGIN, END, UNKNOWN)[id] if id < 3 else f"t{id}"
 
 
-def write(model: Transformer, folder: Path) -> None:
-    """Write an encoder-decoder as CTranslate2 reads it: post-norm, sinusoidal positions, ReLU, one table of tokens.
+def write(model: Transformer, folder: Path, words: Sequence[str]) -> None:
+    """Write an encoder-decoder as CTranslate2 reads it: sinusoidal positions, ReLU, one scaled table of tokens.
 
     Args:
         model: The model.
         folder: Where to.
+        words: What each id is called there; the begin and end tokens `BEGIN` and `END`, the unknown one `UNKNOWN`.
     """
     specs: Any = import_module("ctranslate2.specs")
     encoder, decoder, head = model.encoder, model.decoder, model.head
     assert encoder is not None, "it translates"
     assert decoder is not None, "it translates"
     assert head is not None, "it scores"
-    n_layers, attention = (len(encoder.blocks), len(decoder.blocks)), model.config.output_stack.blocks[0].attention
+    n_layers, config = (len(encoder.blocks), len(decoder.blocks)), model.config.output_stack
+    block = config.blocks[0]
     spec = specs.TransformerSpec.from_config(
-        n_layers, attention.n_heads, pre_norm=False, activation=specs.Activation.RELU
+        n_layers, block.attention.n_heads, pre_norm=block.norm_place == "pre", activation=specs.Activation.RELU
     )
     table = _array(decoder.input.embedding.weight)
     for embeddings, position in (
@@ -105,7 +108,8 @@ def write(model: Transformer, folder: Path) -> None:
     ):
         embeddings.weight = table
         positions = torch.arange(model.max_positions or 512).unsqueeze(0)
-        position.encodings = _array(sinusoid(positions, table.shape[1], layout="halves", dtype=torch.float32)[0])
+        layout = config.input.positions.layout
+        position.encodings = _array(sinusoid(positions, table.shape[1], layout=layout, dtype=torch.float32)[0])
     spec.decoder.projection.weight = table
     if head.bias is not None:
         spec.decoder.projection.bias = _array(head.bias)
@@ -113,12 +117,15 @@ def write(model: Transformer, folder: Path) -> None:
         _block(theirs, ours)
     for theirs, ours in zip(spec.decoder.layer, decoder.blocks, strict=True):
         _block(theirs, ours)
-    words = [word(id) for id in range(len(table))]
+    for theirs, stack in ((spec.encoder, encoder), (spec.decoder, decoder)):
+        if stack.final_norm is not None:
+            _norm(theirs.layer_norm, stack.final_norm)
+    words = list(words)
     spec.register_source_vocabulary(words)
     spec.register_target_vocabulary(words)
-    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = BEGIN, END, word(2)
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = BEGIN, END, UNKNOWN
     spec.config.decoder_start_token = BEGIN
-    spec.config.layer_norm_epsilon = model.config.output_stack.blocks[0].norm.eps
+    spec.config.layer_norm_epsilon = block.norm.eps
     spec.validate()
     spec.optimize()
     spec.save(str(folder))

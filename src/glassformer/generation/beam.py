@@ -148,7 +148,7 @@ def _search(
         for sentence, continuations in zip(sentences, found, strict=True):
             sentence.take(continuations)
 
-        kept = [i for i, sentence in enumerate(sentences) if not sentence.done]
+        kept = close_ranks([not sentence.done for sentence in sentences])
         if not kept:
             return
         old_width, width = width, max(len(sentences[i].live) for i in kept)
@@ -161,6 +161,13 @@ def _search(
         if len(kept) < len(sentences):
             sentences = [sentences[i] for i in kept]
             memory = None if memory is None else select_memory(memory, kept)
+
+
+def close_ranks(going_on: Sequence[bool]) -> list[int]:
+    """Return the numbers of those that go on; the last ones take the places of those that do not, so that few move."""
+    number = sum(going_on)
+    last = [i for i in range(number, len(going_on)) if going_on[i]]
+    return [i if going_on[i] else last.pop() for i in range(number)]
 
 
 def largest(
