@@ -1,6 +1,6 @@
 """A run's whole test file, translated by glassformer and by CTranslate2 with the same weights: how fast, and how well.
 
-Each translates the file from text to text, in turns.
+Each makes ids of the file's lines, and texts of the ids it finds; CTranslate2 does so in a process of its own.
 
     python bench/translate_file.py RUN [--beam 5] [--turns 3] [--threads 2] [--lines 1000]
 """
@@ -8,19 +8,20 @@ Each translates the file from text to text, in turns.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 import torch
 
+from glassformer.bench.apart import Apart
+from glassformer.bench.contest import OURS, Answer, Rules, compete
 from glassformer.bench.ctranslate2 import BEGIN, END, UNKNOWN, write
+from glassformer.bench.machine import Gauge
 from glassformer.checkpoint.loading import Loaded, load
 from glassformer.generation.answer import answer_texts
 from glassformer.generation.config import BeamConfig
@@ -29,7 +30,113 @@ from glassformer.models.quantise import quantise_model
 from glassformer.training.metrics import text_metrics
 from glassformer.training.run import kind_for, read_recipe
 
-Translate = Callable[[list[str]], list[str]]
+
+@dataclass(frozen=True)
+class File:
+    """What is translated.
+
+    Attributes:
+        run: A finished run, with what translates and the test file.
+        beam: Width of the search.
+        lines: How many lines at most.
+    """
+
+    run: Path
+    beam: int
+    lines: int
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        return load(self.run)
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        return [*(self._data.test or self._data.valid).pairs[: self.lines]]
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for text, _ in self.pairs]
+
+    @property
+    def penalty(self) -> float:
+        return self._data.judging.length_penalty
+
+    def scores(self, answer: Answer) -> str:
+        texts = [self.loaded.tokenizer.decode(list(ids)) for ids in answer]
+        targets = [target for _, target in self.pairs]
+        found = text_metrics(["bleu", "chrf"], texts, targets, self._data.judging.bleu_tokenizer)
+        return f"BLEU {found['bleu']:.2f}  chrF {found['chrf']:.2f}"
+
+    @cached_property
+    def _data(self):
+        recipe = read_recipe(self.run)
+        return recipe.task.build(kind_for(recipe), self.loaded.tokenizer)
+
+
+class Ours:
+    name = OURS
+
+    def __init__(self, file: File, numbers: str, fast: Literal["auto", "off"] = "auto") -> None:
+        self.file, self.numbers, self.fast = file, numbers, fast
+        self.setting = "" if fast == "auto" else "as written"
+
+    def unavailable(self) -> None:
+        return None
+
+    def prepare(self) -> None:
+        self._loaded = self.file.loaded
+        if self.numbers == "int8":
+            self._loaded = replace(self._loaded, model=quantise_model(deepcopy(self._loaded.model)))
+        self._config = BeamConfig(beam=self.file.beam, length_penalty=self.file.penalty, fast=self.fast)
+
+    def turn(self) -> int:
+        found = answer_texts(self._loaded, self.file.texts, self._config)
+        self._answer = [each[0].tokens[: -1 if each[0].stop_reason == "eos" else None] for each in found]
+        return sum(map(len, self._answer))
+
+    def answer(self) -> Answer:
+        return self._answer
+
+
+class Theirs:
+    name, setting = "CTranslate2", ""
+
+    def __init__(self, file: File, numbers: str) -> None:
+        self.file, self.numbers = file, numbers
+
+    def unavailable(self) -> None:
+        return None
+
+    def prepare(self) -> None:
+        model, tokenizer = self.file.loaded.model, self.file.loaded.tokenizer
+        self._words = [f"t{id}" for id in range(model.config.output_stack.input.vocab_size)]
+        for id, name in ((tokenizer.bos_id, BEGIN), (tokenizer.eos_id, END), (tokenizer.unk_id, UNKNOWN)):
+            assert id is not None, "a tokenizer that we train has all three"
+            self._words[id] = name
+        self._ids = {word: id for id, word in enumerate(self._words)}
+        with TemporaryDirectory() as folder:
+            write(model, Path(folder), self._words)
+            self._translator = import_module("ctranslate2").Translator(
+                folder, device="cpu", compute_type={"int8": "int8_float32"}.get(self.numbers, self.numbers),
+                inter_threads=1, intra_threads=torch.get_num_threads(),
+            )  # fmt: skip
+
+    def turn(self) -> int:
+        tokenizer = self.file.loaded.tokenizer
+        sources = [[*(self._words[id] for id in source_ids(tokenizer, text)), END] for text in self.file.texts]
+        found = self._translator.translate_batch(
+            sources,
+            beam_size=self.file.beam,
+            length_penalty=self.file.penalty,
+            batch_type="tokens",
+            max_batch_size=2048,
+        )
+        self._answer = [[self._ids[word] for word in each.hypotheses[0]] for each in found]
+        self._texts = [tokenizer.decode(ids) for ids in self._answer]
+        return sum(map(len, self._answer))
+
+    def answer(self) -> Answer:
+        return self._answer
 
 
 def main() -> None:
@@ -41,63 +148,24 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=10**6)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    loaded, recipe = load(options.run), read_recipe(options.run)
-    data = recipe.task.build(kind_for(recipe), loaded.tokenizer)
-    pairs = (data.test or data.valid).pairs[: options.lines]
-    texts, references = [text for text, _ in pairs], [target for _, target in pairs]
-    small = replace(loaded, model=quantise_model(deepcopy(loaded.model)))
-    penalty = data.judging.length_penalty
-    translators: dict[str, Translate] = {
-        "glassformer float32, as written": ours(loaded, options.beam, penalty, "off"),
-        "glassformer float32": ours(loaded, options.beam, penalty, "auto"),
-        "glassformer int8": ours(small, options.beam, penalty, "auto"),
-        "CTranslate2 float32": theirs(loaded, options.beam, penalty, "float32", options.threads),
-        "CTranslate2 int8": theirs(loaded, options.beam, penalty, "int8_float32", options.threads),
-    }
-    written = {name: translate(texts) for name, translate in translators.items()}  # the first turn warms up
-    seconds: dict[str, list[float]] = {name: [] for name in translators}
-    for _ in range(options.turns):
-        for name, translate in translators.items():
-            began = time.perf_counter()
-            translate(texts)
-            seconds[name].append(time.perf_counter() - began)
-    peer = seconds["CTranslate2 float32"]
-    print(f"{len(texts)} lines, beam {options.beam}, {options.threads} threads, medians of {options.turns} turns")
-    for name, taken in seconds.items():
-        scores = text_metrics(["bleu", "chrf"], written[name], references, data.judging.bleu_tokenizer)
-        ratio = median(a / b for a, b in zip(peer, taken, strict=True))
+    file = File(options.run, options.beam, options.lines)
+    field = [
+        Ours(file, "float32", "off"), Ours(file, "float32"), Ours(file, "int8"),
+        Apart(Theirs(file, "float32")), Apart(Theirs(file, "int8")),
+    ]  # fmt: skip
+    found = compete(field, Gauge().measure, Rules(turns=options.turns, warmups=1))
+    for absent in found.absent:
+        print(f"{absent.name} {absent.numbers}: {absent.reason}")
+    print(f"{len(file.texts)} lines, beam {options.beam}, {options.threads} threads, medians of {options.turns} turns")
+    *_, peer, _ = found.rows
+    for row in found.rows:
+        lines = [speed * len(file.texts) / sum(map(len, row.answer or ())) for speed in row.speeds]
+        theirs = [speed * len(file.texts) / sum(map(len, peer.answer or ())) for speed in peer.speeds]
+        ratio = sorted(mine / other for mine, other in zip(lines, theirs, strict=True))[len(lines) // 2]
         print(
-            f"{name:32} {median(taken):6.1f} s  {ratio:.2f} times as fast as CTranslate2 in float32  "
-            f"BLEU {scores['bleu']:.2f}  chrF {scores['chrf']:.2f}"
+            f"{row.name:12} {row.numbers:8} {row.setting:11} {sorted(lines)[len(lines) // 2]:6.1f} lines/s  "
+            f"{ratio:.2f} x CTranslate2 float32  {file.scores(row.answer or ())}"
         )
-
-
-def ours(loaded: Loaded, beam: int, penalty: float, fast: Literal["auto", "off"]) -> Translate:
-    config = BeamConfig(beam=beam, length_penalty=penalty, fast=fast)
-    return lambda texts: [each[0].text for each in answer_texts(loaded, texts, config)]
-
-
-def theirs(loaded: Loaded, beam: int, penalty: float, numbers: str, threads: int) -> Translate:
-    tokenizer, table = loaded.tokenizer, loaded.model.config.output_stack.input.vocab_size
-    words = [f"t{id}" for id in range(table)]
-    for id, name in ((tokenizer.bos_id, BEGIN), (tokenizer.eos_id, END), (tokenizer.unk_id, UNKNOWN)):
-        assert id is not None, "a tokenizer that we train has all three"
-        words[id] = name
-    ids = {name: id for id, name in enumerate(words)}
-    with TemporaryDirectory() as folder:
-        write(loaded.model, Path(folder), words)
-        translator = import_module("ctranslate2").Translator(
-            folder, device="cpu", compute_type=numbers, inter_threads=1, intra_threads=threads
-        )
-
-    def translate(texts: list[str]) -> list[str]:
-        sources = [[*(words[id] for id in source_ids(tokenizer, text)), END] for text in texts]
-        found = translator.translate_batch(
-            sources, beam_size=beam, length_penalty=penalty, batch_type="tokens", max_batch_size=2048
-        )
-        return [tokenizer.decode([ids[word] for word in each.hypotheses[0]]) for each in found]
-
-    return translate
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from glassformer.bench.apart import Apart
 from glassformer.bench.contest import Answer, Contestant
 from glassformer.bench.plain_training import missing
 from glassformer.bench.workloads import Translation, Work
@@ -28,7 +29,7 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     """Return how it does a piece of work: it translates; in int8 beside float32, and in bf16 where it can."""
     if not isinstance(work, Translation):
         return []
-    return [CTranslation(work, each) for each in (("float32", "int8") if numbers == "float32" else (numbers,))]
+    return [Apart(CTranslation(work, each)) for each in (("float32", "int8") if numbers == "float32" else (numbers,))]
 
 
 class CTranslation:

@@ -12,6 +12,7 @@ from weakref import finalize
 
 import torch
 
+from glassformer.bench.apart import Apart
 from glassformer.bench.contest import Answer, Contestant
 from glassformer.bench.plain_training import missing
 from glassformer.bench.workloads import Decoding, Work
@@ -30,7 +31,7 @@ def contestants(work: Work, numbers: str) -> list[Contestant]:
     """Return how it does a piece of work: it writes; in 8 bits beside float32."""
     if not isinstance(work, Decoding):
         return []
-    return [LlamaDecoding(work, each) for each in (("float32", "int8") if numbers == "float32" else (numbers,))]
+    return [Apart(LlamaDecoding(work, each)) for each in (("float32", "int8") if numbers == "float32" else (numbers,))]
 
 
 class LlamaDecoding:
