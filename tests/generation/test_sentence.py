@@ -10,7 +10,7 @@ from glassformer.generation.sentence import Sentence
 
 from .tiny import Letters
 
-EOS, A, B = 2, 3, 4
+EOS, A, B, C = 2, 3, 4, 5
 
 
 def a_sentence(*, max_new: int = 4, room: int | None = None, **settings: Any) -> Sentence:
@@ -67,3 +67,16 @@ def test_a_text_has_no_end_token_even_where_that_has_letters() -> None:
     sentence.take([(-1.0, 0, B)])
     sentence.take([(-1.0, 0, A)])
     assert [(one.text, one.tokens) for one in sentence.results(Letters(eos=A))] == [("b", (B, A))]
+
+
+def test_prefix_stays_in_the_place_of_the_one_that_it_continues():
+    """So that few rows of a cache move; of two that continue the same one, the better stays."""
+    config = BeamConfig(beam=3, max_new_tokens=9)
+    sentence = Sentence(0, (), config, ends=[EOS], max_new=9, room=None)
+    sentence.take([(-1.0, 0, A), (-2.0, 0, B), (-3.0, 0, C)])
+    assert [prefix.tokens for prefix in sentence.places] == [(A,), (B,), (C,)]
+    sentence.take([(-1.5, 2, A), (-2.5, 2, B), (-3.5, 0, C)])
+    assert [prefix.tokens for prefix in sentence.live] == [(C, A), (C, B), (A, C)]
+    assert [prefix.tokens for prefix in sentence.rows(4)] == [(A, C), (C, B), (C, A), (C, A)]
+    sentence.take([(-1.6, 1, A), (-2.6, 2, B)])  # a place is lost, so who had it moves
+    assert [prefix.tokens for prefix in sentence.places] == [(C, A, B), (C, B, A)]

@@ -122,7 +122,7 @@ def _search(
     for step in count(1):
         rows = [(sentence, prefix) for sentence in sentences for prefix in sentence.rows(width)]
         known = [0] * len(rows) if cache is None else cache.lengths
-        unread = [[*sentence.context, *prefix.tokens][n:] for (sentence, prefix), n in zip(rows, known, strict=True)]
+        unread = [behind(sentence.context, prefix.tokens, n) for (sentence, prefix), n in zip(rows, known, strict=True)]
         seen = None if memory is None else replace(memory, beams=width)
         with inference(modules):
             if cache is not None:
@@ -161,6 +161,12 @@ def _search(
         if len(kept) < len(sentences):
             sentences = [sentences[i] for i in kept]
             memory = None if memory is None else select_memory(memory, kept)
+
+
+def behind(context: Sequence[int], tokens: Sequence[int], known: int) -> list[int]:
+    """Return what follows the first `known` of a context and the tokens after it."""
+    of_tokens = known - len(context)
+    return [*tokens[of_tokens:]] if of_tokens >= 0 else [*context[known:], *tokens]
 
 
 def close_ranks(going_on: Sequence[bool]) -> list[int]:
@@ -224,8 +230,8 @@ def best_continuations(
 ) -> list[list[Continuation]]:
     """Return the n best continuations of each sentence, the best first.
 
-    log P(prefix and token) = log P(prefix) + log p(token | prefix), in float64. Of equals, that of the better prefix
-    comes first, then that of the lower token id.
+    log P(prefix and token) = log P(prefix) + log p(token | prefix), in float64. Of equals, that of the prefix in the
+    lower place comes first, then that of the lower token id.
 
     Args:
         before: log P of each prefix; -inf = it goes on with nothing. *Shape:* (B, K).

@@ -157,7 +157,8 @@ def padded(
     """
     lengths = [len(row) for row in rows]
     width = max([1, *lengths])
-    tokens = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
+    same = min(lengths) == width
+    tokens = torch.tensor(rows if same else [[*row, *[0] * (width - len(row))] for row in rows], device=device)
     return tokens, Places.from_lengths(lengths, width, start=start, device=device)
 
 

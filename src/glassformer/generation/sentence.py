@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from glassformer.core.protocols import Tokenizer
 from glassformer.generation.config import BeamConfig
@@ -13,17 +13,16 @@ from glassformer.generation.hypothesis import Hypothesis, normalised
 from glassformer.generation.stopping import StopReason
 
 Continuation = tuple[float, int, int]
-"""Log-probability of a prefix with one more token, the number of the prefix among the live ones, the token."""
+"""Log-probability of a prefix with one more token, the place of the prefix, the token."""
 
 
-@dataclass(frozen=True)
-class Prefix:
+class Prefix(NamedTuple):
     """The beginning of a text.
 
     Attributes:
         tokens: New ids so far.
         logprob: Their log-probability together, in nats; -inf marks a copy that only fills up a batch.
-        parent: Number, among those that were live one step before, of the prefix that it continues.
+        parent: Place, one step before, of the prefix that it continues.
     """
 
     tokens: tuple[int, ...] = ()
@@ -44,6 +43,7 @@ class Sentence:
 
     Attributes:
         live: Prefixes that go on, the most probable first, `beam` at most.
+        places: The same ones in the order of their rows; where one can, it stays in the row of what it continues.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Sentence:
         self.index, self.context = index, tuple(context)
         self.limit = max_new if room is None else min(max_new, room)
         """The largest possible number of new tokens."""
-        self.live = [Prefix()]
+        self.live = self.places = [Prefix()]
         self._ended: list[tuple[float, Prefix]] = []
         self._cut: list[Prefix] = []
         self._cut_reason: StopReason = "length" if self.limit == max_new else "context"
@@ -79,13 +79,13 @@ class Sentence:
         for logprob, parent, token in continuations:
             if len(live) == self._config.beam or logprob == -math.inf:
                 break
-            prefix = Prefix((*self.live[parent].tokens, token), logprob, parent)
+            prefix = Prefix((*self.places[parent].tokens, token), logprob, parent)
             if token in self._ends:
                 insort(self._ended, (self._score(prefix), prefix), key=lambda ended: -ended[0])  # of equals the older
             else:
                 live.append(prefix)
         self._ended = self._ended[: self._config.n_best]
-        self.live = live
+        self.live, self.places = live, _placed(live)
         self._cut_at_limit()
 
     @property
@@ -103,9 +103,9 @@ class Sentence:
         return best <= self._ended[-1][0]
 
     def rows(self, width: int) -> list[Prefix]:
-        """Return the live prefixes, and copies that can never be chosen, `width` in all."""
+        """Return the live prefixes by place, and copies that can never be chosen, `width` in all."""
         filling = Prefix(self.live[0].tokens, -math.inf, self.live[0].parent)
-        return [*self.live, *[filling] * (width - len(self.live))]
+        return [*self.places, *[filling] * (width - len(self.places))]
 
     def results(self, tokenizer: Tokenizer) -> list[Hypothesis]:
         """Return what was found, best first: those that ended, then, if they are too few, those that were cut."""
@@ -128,3 +128,16 @@ class Sentence:
     def _cut_at_limit(self) -> None:
         if self.live and len(self.live[0].tokens) == self.limit:
             self._cut, self.live = self.live, []
+
+
+def _placed(live: Sequence[Prefix]) -> list[Prefix]:
+    """Give each prefix the place of its parent, if no better one has it; the others take what is free."""
+    places: list[Prefix | None] = [None] * len(live)
+    others = []
+    for prefix in live:
+        if prefix.parent < len(live) and places[prefix.parent] is None:
+            places[prefix.parent] = prefix
+        else:
+            others.append(prefix)
+    free = iter(others)
+    return [next(free) if prefix is None else prefix for prefix in places]
