@@ -14,6 +14,7 @@ from glassformer.checkpoint.loading import load
 from glassformer.generation.answer import answer_texts
 from glassformer.generation.config import BeamConfig
 from glassformer.generation.text import beam_texts
+from glassformer.models import quick
 from glassformer.training.predict import predict
 from glassformer.training.run import read_recipe
 
@@ -136,6 +137,14 @@ def test_translate_takes_another_beam_and_length_penalty(translation_run: Path) 
     assert greedy == translations(translation_run, TEXTS, beam=1)
     short = call("translate", translation_run, "--length-penalty", "0", typed="\n".join(TEXTS)).stdout.splitlines()
     assert short == translations(translation_run, TEXTS, length_penalty=0.0)
+
+
+def test_translate_as_the_model_is_written_compiles_nothing(
+    translation_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = call("translate", translation_run, typed="\n".join(TEXTS)).stdout
+    monkeypatch.setattr(quick, "has_operators", lambda: pytest.fail("it is asked for what it must not use"))
+    assert call("translate", translation_run, "--fast", "off", typed="\n".join(TEXTS)).stdout == usual
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -53,6 +53,10 @@ def translate(
     over_long: Annotated[
         str, typer.Option(metavar="WAY", help="With lines longer than the context: error, cut or skip.")
     ] = "error",
+    fast: Annotated[
+        Literal["auto", "off"],
+        typer.Option(help="off: the model as it is written; auto: by code of our own where that is faster."),
+    ] = "auto",
     device: Device = "auto",
     threads: Threads = None,
     precision: Precision = "float32",
@@ -66,7 +70,8 @@ def translate(
     check_output(output)
     lines = given_lines(input_file)
     loaded = open_model(str(run), device, threads, precision)
-    compile_operators(loaded.model.device)
+    if fast != "off":
+        compile_operators(loaded.model.device)
     with waiting("translating") as advanced:
         from glassformer.generation.config import BeamConfig
         from glassformer.generation.lines import answer_lines, on_one_line
@@ -77,7 +82,7 @@ def translate(
         width = beam or max(judging.beam, nbest)
         penalty = judging.length_penalty if length_penalty is None else length_penalty
         with named_as_options():
-            config = BeamConfig.parse({"beam": width, "n_best": nbest, "length_penalty": penalty})
+            config = BeamConfig.parse({"beam": width, "n_best": nbest, "length_penalty": penalty, "fast": fast})
         done = answer_lines(loaded, lines, config, over_long=over_long, advanced=advanced)
     if nbest == 1:
         put_lines((on_one_line(found[0].text) if found else "" for found in done.found), output)
