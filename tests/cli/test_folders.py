@@ -338,7 +338,7 @@ def test_o40_convert_into_8_bits_says_what_it_costs(tmp_path):
     small = tmp_path / "small"
     done = call("convert", "preset:tiny", small, "--quantize", "int8")
     assert done.exit_code == 0
-    assert "one table still serves both ends" in done.stdout
+    assert "input and output still share one table" in done.stdout
     assert "loss on a fixed text: " in done.stdout
     assert call("generate", small, "ab", "--max-new-tokens", "4").exit_code == 0
     theirs = call("convert", "preset:tiny", tmp_path / "theirs", "--quantize", "int8", "--to", "hf")

@@ -276,3 +276,12 @@ def test_recipe_says_what_it_lacks_until_it_is_named(tmp_path):
     (tmp_path / "own.yaml").write_text("needs: data\ntask: {name: reverse}\n", "utf-8")
     with pytest.raises(ConfigError, match="needs is 'data'"):
         load_recipe(tmp_path / "own.yaml")
+
+
+def test_number_of_rows_that_is_asked_for_counts():
+    """Recipes for texts of unequal length count tokens; whoever says rows means rows."""
+    assert load_recipe("classification").training.batch_tokens is not None
+    changed = load_recipe("classification", ["training.batch_size=16"])
+    assert (changed.training.batch_size, changed.training.batch_tokens) == (16, None)
+    both = load_recipe("classification", ["training.batch_size=16", "training.batch_tokens=512"])
+    assert both.training.batch_tokens == 512

@@ -35,7 +35,7 @@ class Quantised:
         loss_before: Per token, in nats, on the text; None where there is none.
         loss_after: The same in 8 bits.
         text: Whether that was the text; else it was random ids, of which the model need not know any word.
-        tied: Whether one table still serves both ends.
+        tied: Whether input and output still share one table.
         no_loss: Why there is no loss to compare; nothing where there is one.
     """
 

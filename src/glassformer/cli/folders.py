@@ -81,7 +81,7 @@ def _quantise(source: str, target: Path, *, overwrite: bool, download: bool) -> 
         where = source if source.startswith(PRESET_PREFIX) else resolve_folder(source, download=download)
         found = quantise_checkpoint(where, target, overwrite=overwrite)
     share = 100 * found.bytes_after / found.bytes_before
-    tied = "; one table still serves both ends" if found.tied else ""
+    tied = "; input and output still share one table" if found.tied else ""
     unit, size = ("MB", 1e6) if found.bytes_before >= 1e6 else ("kB", 1e3)
     typer.echo(
         f"{target} holds it in 8 bits: {found.bytes_after / size:,.1f} {unit} instead of "

@@ -141,6 +141,9 @@ def make_recipe(settings: Mapping[str, Any], edits: Sequence[str] = ()) -> Recip
         if keys[0] not in SECTIONS:
             raise ConfigError(f"{path} does not start with a section of a recipe{did_you_mean(keys[0], SECTIONS)}")
         _put(merged, keys, _list_or_text(value), path)
+    said = {edit.partition("=")[0].strip() for edit in edits}
+    if "training.batch_size" in said and "training.batch_tokens" not in said:
+        merged["training"].pop("batch_tokens", None)  # beside it rows would not count
     model = dict(merged["model"])
     name = model.pop("preset", None)
     base = ModelArguments() if name is None else preset(str(name))
