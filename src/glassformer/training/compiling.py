@@ -24,6 +24,7 @@ from glassformer.core.compilers import (
 from glassformer.core.errors import GlassformerError
 from glassformer.core.places import Places
 from glassformer.data.batch import Batch
+from glassformer.data.source import HasLengths, Source
 from glassformer.models.output import Loss
 from glassformer.models.transformer import Transformer
 from glassformer.training.config import TrainingConfig
@@ -58,7 +59,7 @@ class Compiling:
     Args:
         model: What is trained.
         config: Says whether a graph is wanted, and the smoothing of labels.
-        rows: Of a whole batch, where the config counts rows.
+        source: What is learned from: it says whether all batches have one shape.
 
     Attributes:
         plan: What is to be expected, in one line; None = nothing is said.
@@ -66,9 +67,11 @@ class Compiling:
         tell: Called with one line when a graph is begun, done or decided on.
     """
 
-    def __init__(self, model: Transformer, config: TrainingConfig, rows: int) -> None:
-        self.model, self.smoothing, self.rows = model, config.label_smoothing, rows
-        self.variable = config.batch_tokens is not None or model.config.kind != "decoder"
+    def __init__(self, model: Transformer, config: TrainingConfig, source: Source) -> None:
+        self.model, self.smoothing = model, config.label_smoothing
+        self.rows, self.longest = min(config.batch_size, len(source)), source.longest
+        even = isinstance(source, HasLengths) and {*source.lengths[:-1]} <= {source.longest}  # the last may be a rest
+        self.variable = config.batch_tokens is not None or not even
         self.auto = config.compile == "auto"
         self.state = {"auto": "plain pace", "on": "on", "off": "off"}[config.compile]
         self.plan = {
@@ -186,9 +189,13 @@ class Compiling:
 
     def _serves(self, batch: Batch) -> bool:
         """Whether the graph serves a batch; torch makes another one for a size of 1."""
-        if not self.variable:
-            return len(batch) == self.rows
-        return all(1 not in each.shape for each in (batch.inputs, batch.source) if each is not None)
+        sides = (0 if batch.source is None else batch.source.shape[1], batch.inputs.shape[1])
+        if self.variable:
+            return len(batch) > 1 and all(
+                side > 1 or longest <= 1 for side, longest in zip(sides, self.longest, strict=True)
+            )
+        whole = {*batch.source_lengths} <= {sides[0]} and {*batch.lengths} <= {sides[1]}
+        return (len(batch), sides) == (self.rows, self.longest) and whole
 
     def _compiled(self, batch: Batch) -> Loss:
         if self._graph is None:
@@ -202,9 +209,9 @@ class Compiling:
             return self._graph(batch)
 
     def _begin(self) -> None:
-        if not self.making:
+        known, self.making, self._began = self.making, True, time.perf_counter()
+        if not known:
             self.tell("compiling one more graph" if self._made else "compiling: a minute or two")
-        self.making, self._began = True, time.perf_counter()
 
     def _end(self) -> None:
         self._spent += time.perf_counter() - self._began

@@ -84,7 +84,7 @@ class Trainer:
         self.progress = Progress()
         self.made: Made | None = None
         self.d_model = model.config.output_stack.input.d_model
-        self.compiling = Compiling(model, config, min(config.batch_size, len(data.train)))
+        self.compiling = Compiling(model, config, data.train)
         self.timed: Callable[[str], AbstractContextManager[object]] = _untimed
 
     @property
