@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from glassformer.bench.gain import Gain
@@ -24,7 +26,7 @@ def test_measured_gain_is_the_ratio_of_each_turn():
     clock, told = [0.0], []
     gain = _made(clock, [3.0, 8.0], [1.0, 2.0], 0.25)
     [found] = measure_gains([gain], 2, lambda *done: told.append(done), clock=lambda: clock[0])
-    assert found.times == (3.0, 4.0)
+    assert (found.ratio, found.ratios) == (3.5, (3.0, 4.0))
     assert (found.slow_seconds, found.fast_seconds, found.difference) == (3.0, 1.0, 0.25)
     assert told == [(1, 3), (2, 3), (3, 3)]
 
@@ -33,8 +35,16 @@ def test_measured_turn_repeats_what_is_short():
     clock = [0.0]
     gain = _made(clock, [0.5, 0.5, 0.5], [0.25] * 4)
     [found] = measure_gains([gain], 1, seconds=1.0, clock=lambda: clock[0])
-    assert found.times == (2.0,)
+    assert found.ratios == (2.0,)
     assert clock == [2.0]  # two calls and four
+
+
+def test_compiling_is_told_of_before_it_begins():
+    clock = [0.0]
+    plain, graph = _made(clock, [1.0], [1.0]), replace(_made(clock, [1.0], [1.0]), name="graph", compiles=True)
+    told = []
+    measure_gains([plain, graph], 1, compiled=lambda name: told.append((name, clock[0])), clock=lambda: clock[0])
+    assert told == [("graph", 2.0)]
 
 
 def test_gains_are_lines_of_80_columns():

@@ -11,6 +11,7 @@ from safetensors import safe_open
 from glassformer.checkpoint import foreign_folder, whole_folder
 from glassformer.checkpoint.foreign_config import read_config
 from glassformer.checkpoint.foreign_folder import write_folder
+from glassformer.checkpoint.loading import load
 from glassformer.checkpoint.shards import TensorFolder
 from glassformer.core.errors import CheckpointError, ConfigError
 
@@ -183,11 +184,48 @@ def test_o25_config_is_moved_last(tmp_path, monkeypatch):
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", dies)
-    with pytest.raises(CheckpointError, match="Input/output error"):
+    with pytest.raises(CheckpointError, match=r"Input/output error.*was there before is in .*folder\.before"):
         write_folder(tmp_path, {"t0": torch.ones(1)}, CONFIG, {"z.json": "{}"}, overwrite=True)
-    assert names(tmp_path) == ["model.safetensors", "z.json"]
+    assert names(tmp_path) == ["folder.before", "model.safetensors", "z.json"]
+    assert same(tmp_path / "folder.before", TENSORS)
     with pytest.raises(CheckpointError, match=r"there is no .*config\.json"):
         read_config(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks as on POSIX systems")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("moves", range(4))
+def test_o25_killed_at_any_move_the_old_model_is_still_there(tmp_path, monkeypatch, moves):
+    """Two files go aside and two come in; what is left over is named, and gone after the next time."""
+    write_folder(tmp_path, TENSORS, CONFIG)
+    before, done, replace = contents(tmp_path), [], Path.replace
+
+    def dies(self: Path, target: Path) -> Path:
+        if len(done) == moves:
+            os._exit(9)
+        done.append(target)
+        return replace(self, target)
+
+    def write(new: Path) -> None:
+        monkeypatch.setattr(Path, "replace", dies)
+        for name in before:
+            (new / name).touch()
+
+    pid = os.fork()
+    if pid == 0:
+        whole_folder.write_whole(tmp_path, write, "config.json", overwrite=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    places = {name: (tmp_path / name, tmp_path / "folder.before" / name) for name in before}
+    assert all(any(at.is_file() and at.read_bytes() == before[name] for at in places[name]) for name in before)
+    write_folder(tmp_path, TENSORS, CONFIG, overwrite=True)
+    assert contents(tmp_path) == before
+
+
+def test_what_a_killed_process_moved_aside_is_named(tmp_path):
+    (tmp_path / "folder.before").mkdir()
+    with pytest.raises(CheckpointError, match=r"holds no model\.safetensors.*there before is in .*folder\.before"):
+        load(tmp_path)
 
 
 @pytest.fixture(scope="module")

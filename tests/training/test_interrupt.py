@@ -18,7 +18,7 @@ import pytest
 import torch
 import yaml
 
-from glassformer.training.interrupt import Interrupts
+from glassformer.training.interrupt import Interrupts, StopNow
 from glassformer.training.recipe import make_recipe
 from glassformer.training.run import read_recipe, resume, train
 
@@ -227,6 +227,23 @@ def test_second_signal_ends_at_once():
         assert interrupts.exit_code == 143
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+def test_signal_is_told_of_beside_what_is_being_printed():
+    """By a thread of its own: in the midst of a line the line would be written twice."""
+    told: list[tuple[bool, bool]] = []
+    here = threading.current_thread()
+    with Interrupts(lambda now: told.append((now, threading.current_thread() is here))):
+        signal.raise_signal(signal.SIGINT)
+    assert told == [(False, False)]
+
+
+def test_first_signal_ends_an_update_that_is_compiled():
+    told: list[bool] = []
+    with Interrupts(told.append, lambda: True) as interrupts, pytest.raises(StopNow):
+        signal.raise_signal(signal.SIGINT)
+    assert told == [True]
+    assert interrupts.exit_code == 130
 
 
 def test_handlers_are_put_back():

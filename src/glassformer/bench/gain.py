@@ -17,6 +17,7 @@ class Gain:
         fast: The work with it.
         differ: Returns how far the two results are apart, as a share of the larger; 0.0 = bit for bit. Where chance
             makes them differ, it is compared without it, or with the same draws.
+        compiles: Whether a graph is made at the first call, which takes a minute.
     """
 
     name: str
@@ -24,3 +25,4 @@ class Gain:
     slow: Callable[[], object]
     fast: Callable[[], object]
     differ: Callable[[], float]
+    compiles: bool = False

@@ -128,14 +128,14 @@ def _own_beam(work: Decoding) -> Gain:
 def _compiled(model: Transformer, work: Decoding) -> Gain:
     return _of_ids(
         "compiled step", "generate --fast on: one graph for all steps of one token",
-        lambda: _write(model, work), lambda: _write(model, work, fast="on"),
+        lambda: _write(model, work), lambda: _write(model, work, fast="on"), compiles=True,
     )  # fmt: skip
 
 
 def _both(model: Transformer, small: Transformer, work: Decoding) -> Gain:
     of_small = _of_ids("", "", lambda: _write(small, work), lambda: _write(small, work, fast="on"))
     changed = "both together, beside neither (the difference: beside 8 bits alone)"
-    return Gain("compiled step in 8 bits", changed, lambda: _write(model, work), of_small.fast, of_small.differ)
+    return Gain("compiled step in 8 bits", changed, lambda: _write(model, work), of_small.fast, of_small.differ, True)
 
 
 def _write(
@@ -152,14 +152,16 @@ def _write(
     return [each.tokens for each in found]
 
 
-def _of_ids(name: str, changed: str, slow: Callable[[], Ids], fast: Callable[[], Ids]) -> Gain:
+def _of_ids(
+    name: str, changed: str, slow: Callable[[], Ids], fast: Callable[[], Ids], *, compiles: bool = False
+) -> Gain:
     """Of what is written, the difference is the share of tokens that are others."""
 
     def differ() -> float:
         pairs = [pair for rows in zip(slow(), fast(), strict=True) for pair in zip(*rows, strict=True)]
         return sum(one != other for one, other in pairs) / len(pairs)
 
-    return Gain(name, changed, slow, fast, differ)
+    return Gain(name, changed, slow, fast, differ, compiles)
 
 
 def _apart(one: Tensor, other: Tensor) -> float:

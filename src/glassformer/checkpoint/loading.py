@@ -16,7 +16,7 @@ from glassformer.checkpoint.hub import resolve_folder
 from glassformer.checkpoint.native import FORMAT, MODEL_FILE, TOKENIZER_FILE, holds_quantised, load_model
 from glassformer.checkpoint.shards import SOURCES, TensorFolder
 from glassformer.checkpoint.tensors import read_metadata
-from glassformer.checkpoint.whole_folder import GENERATION_FILE, RECIPE_FILE
+from glassformer.checkpoint.whole_folder import GENERATION_FILE, RECIPE_FILE, former
 from glassformer.core.errors import CheckpointError, GlassformerError, UnsupportedError
 from glassformer.families.family import Family
 from glassformer.families.registry import family_of, preset
@@ -222,13 +222,13 @@ def is_foreign(folder: Path) -> bool:
     if any((folder / name).is_file() for name in SOURCES):
         raise CheckpointError(
             f"{folder} holds weights that were not written by glassformer, and no {CONFIG_FILE}, which says what model "
-            "they are of; copy that from where they came"
+            f"they are of; copy that from where they came{former(folder)}"
         )
     if (folder / RECIPE_FILE).is_file():
         hint = f"finish the run first: glassformer train --resume {shlex.quote(str(folder))}"
     else:
         hint = "give the folder of a run that is finished, or of a checkpoint"
-    raise CheckpointError(f"{folder} holds no {MODEL_FILE}; {hint}")
+    raise CheckpointError(f"{folder} holds no {MODEL_FILE}; {hint}{former(folder)}")
 
 
 def _folder(name: str, *, download: bool) -> Path:

@@ -15,6 +15,9 @@ from glassformer.text.foreign import TOKENIZER_FILES
 UNFINISHED = f"folder{PARTIAL}"
 """The folder in the target where everything is written first."""
 
+FORMER = "folder.before"
+"""The folder in the target where what it held stands until the new model does."""
+
 WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
 """The files of weights that a save replaces, whichever way the one before was cut."""
 
@@ -36,7 +39,8 @@ def write_whole(folder: Path, write: Callable[[Path], None], last: str, *, overw
     """Write a folder of a model.
 
     Everything is written and flushed beside its place first and moved last: no file is ever torn, a disk that is full
-    leaves the folder as it was, and a folder without its last file is an unfinished one.
+    leaves the folder as it was, and a folder without its last file is an unfinished one. What was there is moved aside
+    and goes only when the new model stands.
 
     Args:
         folder: It and its parents are made where they are missing.
@@ -62,20 +66,35 @@ def write_whole(folder: Path, write: Callable[[Path], None], last: str, *, overw
         write(unfinished)
         _move_in(unfinished, folder, last)
     except OSError as error:
-        raise CheckpointError(f"cannot write in {folder}: {error.strerror}; choose another folder") from error
+        problem = f"cannot write in {folder}: {error.strerror}; choose another folder{former(folder)}"
+        raise CheckpointError(problem) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _move_in(unfinished: Path, folder: Path, last: str) -> None:
     """Put finished files in their place; until the last one follows, the folder is no whole one."""
+    aside = folder / FORMER
+    if (folder / last).exists():
+        shutil.rmtree(aside, ignore_errors=True)  # it was left after the model that stands here
     for file in list(_old(folder)):
-        file.unlink(missing_ok=True)
+        place = aside / file.relative_to(folder)
+        if file.exists() and not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
+        else:
+            file.unlink(missing_ok=True)
     states = folder / STATE_FOLDER
     if states.is_dir() and not any(states.iterdir()):
         states.rmdir()
     for file in sorted(unfinished.iterdir(), key=lambda file: file.name == last):
         file.replace(folder / file.name)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def former(folder: Path) -> str:
+    """Return the end of a message about a folder in which a process was killed while it wrote over a model; else ""."""
+    return f"; the model that was there before is in {folder / FORMER}" if (folder / FORMER).is_dir() else ""
 
 
 def _old(folder: Path) -> Iterator[Path]:

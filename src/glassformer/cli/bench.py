@@ -196,7 +196,7 @@ def gains(turns: Turns = 5, as_json: Json = False, threads: Threads = None) -> N
 
     On small models, each in turns with what it replaces: how many times as fast it is (median of the turns' own
     ratios), and how far the results are apart: numbers as a share of the largest one, ids as the share that are others.
-    On the CPU; graphs are compiled first, which takes a minute.
+    On the CPU; three graphs are compiled, which takes a minute each.
     """
     from dataclasses import asdict
 
@@ -206,7 +206,10 @@ def gains(turns: Turns = 5, as_json: Json = False, threads: Threads = None) -> N
     with waiting("measuring", piped=True) as advanced:
         from glassformer.bench.gains import MAKERS, gains_text, measure_gains
 
-        measured = measure_gains([gain for make in MAKERS for gain in make()], turns, advanced)
+        def compiled(name: str) -> None:
+            note(f"{name}: a graph is compiled, which takes a minute or two")
+
+        measured = measure_gains([gain for make in MAKERS for gain in make()], turns, advanced, compiled=compiled)
     if as_json:
         echo_json([asdict(each) for each in measured])
     else:

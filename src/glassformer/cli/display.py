@@ -55,9 +55,10 @@ class TrainingDisplay(Callback):
         """Print a line that stays."""
         self.console.print(text, style=style, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
-    def interrupted(self) -> None:
+    def interrupted(self, now: bool) -> None:
         """Say that the signal was heard: the update or evaluation that is going on may take a while."""
-        self.say("stopping after this update; press Ctrl-C again to stop now and lose it")
+        after = "stopping after this update; press Ctrl-C again to stop now and lose it"
+        self.say("stopping; the update that was being compiled will be made again" if now else after)
 
     def told(self, trainer: Trainer, step: int, text: str) -> None:
         """Say what was decided."""
@@ -98,8 +99,8 @@ def introduction(trainer: Trainer, folder: Path) -> Iterator[tuple[str, str]]:
     yield "device", f"{trainer.model.device.type}, {trainer.precision.name}: {trainer.precision.reason}"
     if config.threads == "auto" and trainer.model.device.type == "cpu":
         yield "threads", f"{torch.get_num_threads()}, by measurement"
-    if trainer.compiling.compiles:
-        yield "compile", "the first update is compiled, which may take a minute"
+    if trainer.compiling.plan is not None:
+        yield "compile", trainer.compiling.plan
     if trainer.progress.step:
         yield "resumed", f"after update {trainer.progress.step:,}"
     elif trainer.start is not None:

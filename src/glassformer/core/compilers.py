@@ -68,3 +68,35 @@ def without_logs() -> Iterator[None]:
     finally:
         for log, level in zip(logs, before, strict=True):
             log.setLevel(level)
+
+
+@contextmanager
+def graphs_noticed(begun: Callable[[], object], done: Callable[[], object]) -> Iterator[None]:
+    """Call one function before torch makes a graph, and the other when it is made or has failed."""
+    from torch._dynamo.callback import CallbackArgs, callback_handler  # takes a second to import
+
+    def before(arguments: CallbackArgs) -> None:
+        begun()
+
+    def after(arguments: CallbackArgs) -> None:
+        done()
+
+    callback_handler.register_start_callback(before)
+    callback_handler.register_end_callback(after)
+    try:
+        yield
+    finally:
+        callback_handler.remove_start_callback(before)
+        callback_handler.remove_end_callback(after)
+
+
+@contextmanager
+def equal_sizes_apart() -> Iterator[None]:
+    """torch takes sizes that are equal in the first batch for one size, and makes another graph when they differ."""
+    from torch.fx.experimental import _config
+
+    before, _config.use_duck_shape = _config.use_duck_shape, False
+    try:
+        yield
+    finally:
+        _config.use_duck_shape = before

@@ -57,8 +57,11 @@ class Callback:
     def updated(self, trainer: Trainer, update: Update) -> None:
         """An update was made, and all that was due after it is done: what is saved now, a resume goes on from."""
 
-    def interrupted(self) -> None:
-        """A signal asks for an end, which comes after the update or evaluation that is going on."""
+    def interrupted(self, now: bool) -> None:
+        """A signal asks for an end, which comes after the update or evaluation that is going on, or now.
+
+        This is called in a thread of its own.
+        """
 
     def ended(self, trainer: Trainer) -> None:
         """No more updates: finished, interrupted, or stopped early."""

@@ -45,7 +45,7 @@ class TrainingConfig(Config):
         threads: Threads of a CPU; None = torch's choice; "auto" = one or that many, whichever makes an update of the
             first batch sooner. A resumed run keeps the number.
         compile: Whether forward and backward pass go through `torch.compile`: "off", "on", or "auto" = if measured to
-            be faster, and enough updates are left to make up for compiling. The last digits differ, so with "auto"
+            be faster, where compiling takes at most a tenth of the time to come. The last digits differ, so with "auto"
             two runs of one seed may. A resumed run keeps what was chosen.
         language: Of report.html: "en" or "zh".
         workers: Processes that prepare batches; 0 = the training process itself.

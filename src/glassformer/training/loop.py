@@ -11,6 +11,7 @@ from glassformer.core.metric import METRICS
 from glassformer.inspection.growth import GrowthWatch
 from glassformer.training.callback import Callback, Interval
 from glassformer.training.evaluate import evaluate, greedy
+from glassformer.training.interrupt import StopNow
 from glassformer.training.layer_norms import norms_on
 from glassformer.training.trainer import Trainer, Update
 
@@ -21,7 +22,8 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
     Args:
         trainer: Model, data, optimizer, progress; a resumed one goes on where it was.
         callbacks: What is done beside the loop.
-        interrupted: Asked after every update; True ends the loop as if it had not begun the next one.
+        interrupted: Asked after every update; True ends the loop as if it had not begun the next one. `StopNow` in an
+            update ends it as if it had not begun this one.
 
     Raises:
         DivergenceError: A loss, a gradient or a parameter is not finite.
@@ -31,11 +33,20 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
     began = time.perf_counter() - progress.seconds
     for callback in callbacks:
         callback.started(trainer)
+
+    def tell(text: str) -> None:
+        for callback in callbacks:
+            callback.told(trainer, progress.step, text)
+
+    trainer.compiling.tell = tell
     windows = trainer.windows()
     while progress.step < config.max_steps and not _out_of_patience(trainer) and not interrupted():
         with trainer.timed("data"):
             window = next(windows)
-        update = trainer.update(window)
+        try:
+            update = trainer.update(window)
+        except StopNow:
+            break
         progress.seconds = time.perf_counter() - began
         if _due(update.step, config.log_every, config.max_steps):
             _log(trainer, update, callbacks)
@@ -49,9 +60,6 @@ def fit(trainer: Trainer, callbacks: Sequence[Callback], interrupted: Callable[[
                 progress.seconds = time.perf_counter() - began
                 for callback in callbacks:
                     callback.evaluated(trainer, "valid", metrics, better)
-        if (said := trainer.compiling.said()) is not None:
-            for callback in callbacks:
-                callback.told(trainer, update.step, said)
         for callback in callbacks:
             callback.updated(trainer, update)
     progress.finished = progress.step >= config.max_steps or _out_of_patience(trainer)

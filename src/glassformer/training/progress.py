@@ -18,7 +18,7 @@ class Progress:
         batch: Batches of that epoch already used.
         tokens: Target tokens trained on.
         seconds: Time spent, over all sessions.
-        busy_seconds: Time spent in updates alone.
+        busy_seconds: Time spent in updates alone, without what it took to compile them.
         logged_loss: Sum of the losses since the last line of metrics, in nats.
         logged_tokens: Target tokens since then.
         logged_seconds: Time spent in updates since then.

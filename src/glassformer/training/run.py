@@ -342,11 +342,11 @@ def _trainer(
 def _go_on(folder: Path, recipe: Recipe, trainer: Trainer, callbacks: Sequence[Callback]) -> Run:
     saving = Checkpoints(folder, trainer.config.save_every)
 
-    def heard() -> None:
+    def heard(now: bool) -> None:
         for callback in callbacks:
-            callback.interrupted()
+            callback.interrupted(now)
 
-    with Interrupts(heard) as interrupts:
+    with Interrupts(heard, lambda: trainer.compiling.making) as interrupts:
         if not trainer.progress.finished:
             fit(trainer, [*callbacks, MetricsLog(folder / METRICS_FILE), saving], interrupts)
         if not trainer.progress.finished:

@@ -44,7 +44,7 @@ class Update:
         lr: The learning rate that was used.
         grad_norm: Norm of the gradient, before clipping.
         tokens: Targets.
-        seconds: How long it took.
+        seconds: How long it took, without what it took to compile.
     """
 
     step: int
@@ -84,7 +84,7 @@ class Trainer:
         self.progress = Progress()
         self.made: Made | None = None
         self.d_model = model.config.output_stack.input.d_model
-        self.compiling = Compiling(model, config)
+        self.compiling = Compiling(model, config, data.train)
         self.timed: Callable[[str], AbstractContextManager[object]] = _untimed
 
     @property
@@ -117,13 +117,18 @@ class Trainer:
         Raises:
             DivergenceError: A loss or gradient is not finite; the parameters are as they were. The message says whether
                 forward pass, backward pass or the update before went wrong, where, and at which token.
+            KeyboardInterrupt: In its forward or backward pass, after which it is as if it had not begun.
         """
         began = time.perf_counter()
         step, tokens = self.progress.step + 1, max(1, sum(_targets(batch) for batch in window))
         random = RandomState.now(self.model.device)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        total = self._backward(window, tokens)
+        try:
+            total = self._backward(window, tokens)
+        except KeyboardInterrupt:
+            random.restore()
+            raise
         with self.timed("optimizer"):
             norm = self._gradient_norm()
         loss_sum, grad_norm = torch.stack((total, norm.to(total.dtype))).tolist()
@@ -134,11 +139,13 @@ class Trainer:
             raise DivergenceError(self._failure(step, window, tokens, loss_sum, random).explain())
         with self.timed("optimizer"):
             lr = self._step(step, norm)
-        seconds = time.perf_counter() - began
+        making = self.compiling.spent()
+        seconds = time.perf_counter() - began - making
         self.progress.skipped += overflowed
         self.made = Made(step, grad_norm, self.config.clip, _items(window), self.progress.epoch)
         self._count(len(window), tokens, loss_sum, seconds)
-        self.compiling.measured(seconds, tokens, self.config.max_steps - step)
+        if not making:
+            self.compiling.measured(seconds, tokens, self.config.max_steps - step)
         if step >= self.config.average_from:
             self.average.take()
         return Update(step, loss_sum / tokens, lr, grad_norm, tokens, seconds)
@@ -155,10 +162,11 @@ class Trainer:
         """Send the loss of a batch back and return it; if no graph comes about, again without, from the same draws."""
         random = RandomState.now(self.model.device) if self.compiling.compiles else None
         try:
-            with self.timed("forward"):
-                loss = self._loss(batch).sum
-            with self.timed("backward"):
-                self._send_back(loss, tokens)
+            with self.compiling.noticed():
+                with self.timed("forward"):
+                    loss = self._loss(batch).sum
+                with self.timed("backward"):
+                    self._send_back(loss, tokens)
         except Exception as error:  # compilers raise whatever they like
             if random is None or not self.compiling.gives_up(error):
                 raise
