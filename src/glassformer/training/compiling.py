@@ -254,5 +254,6 @@ def _places(places: Places, rows: int, variable: bool) -> Places:
     """The same places for a graph: what is so in this batch alone would make it another graph."""
     if not variable:
         return replace(places, highest=None)
-    position, segment = (each.expand(rows, -1).contiguous() for each in (places.position, places.segment))
+    dense = torch.contiguous_format  # and a copy always: torch also looks at what a tensor is a view of
+    position, segment = (each.expand(rows, -1).clone(memory_format=dense) for each in (places.position, places.segment))
     return Places(position, segment, single=places.single)
