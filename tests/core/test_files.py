@@ -178,3 +178,12 @@ def test_json_is_standard_and_keeps_infinities(tmp_path):
 
     for text in ((tmp_path / "a.json").read_text(), to_json(content)):
         assert json.loads(text, parse_constant=refuse) == content
+
+
+def test_o25_a_folder_that_was_left_is_no_hindrance_either(tmp_path):
+    """A conversion that was killed leaves a folder where a run may go on."""
+    (tmp_path / "folder.partial").mkdir()
+    (tmp_path / "folder.partial" / "model.safetensors").write_text("half")
+    (tmp_path / "last").write_text("good")
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == ["last"]

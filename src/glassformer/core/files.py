@@ -86,7 +86,10 @@ def remove_leftovers(folder: Path) -> None:
     """Delete what a killed process left half written."""
     for ending in (f"*{PARTIAL}", ".tmp??????"):  # the second kind is how safetensors calls what it is writing
         for leftover in folder.glob(ending):
-            leftover.unlink(missing_ok=True)
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink(missing_ok=True)
 
 
 def ensure_writable(folder: Path, option: str = "--out") -> None:
