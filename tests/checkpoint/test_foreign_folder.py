@@ -194,9 +194,10 @@ def test_o25_config_is_moved_last(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="forks as on POSIX systems")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("last", ["config.json", "model.safetensors"])
 @pytest.mark.parametrize("moves", range(4))
-def test_o25_killed_at_any_move_the_old_model_is_still_there(tmp_path, monkeypatch, moves):
-    """Two files go aside and two come in; what is left over is named, and gone after the next time."""
+def test_o25_killed_at_any_move_the_old_model_is_still_there(tmp_path, monkeypatch, moves, last):
+    """Two files go aside and two come in, twice; what is left over is named, and gone after the next time."""
     write_folder(tmp_path, TENSORS, CONFIG)
     before, done, replace = contents(tmp_path), [], Path.replace
 
@@ -211,11 +212,12 @@ def test_o25_killed_at_any_move_the_old_model_is_still_there(tmp_path, monkeypat
         for name in before:
             (new / name).touch()
 
-    pid = os.fork()
-    if pid == 0:
-        whole_folder.write_whole(tmp_path, write, "config.json", overwrite=True)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    for _ in range(2 if moves < 2 else 1):  # what was moved aside the first time need not be moved again
+        pid = os.fork()
+        if pid == 0:
+            whole_folder.write_whole(tmp_path, write, last, overwrite=True)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     places = {name: (tmp_path / name, tmp_path / "folder.before" / name) for name in before}
     assert all(any(at.is_file() and at.read_bytes() == before[name] for at in places[name]) for name in before)
     write_folder(tmp_path, TENSORS, CONFIG, overwrite=True)

@@ -63,3 +63,12 @@ def test_fused_kernel_makes_no_mask_for_them(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sdpa.Sight, "dense", lambda self: pytest.fail("no mask is needed"))
     with torch.no_grad():
         assert (SdpaKernel().attend(q, k, v, SIGHTS[7, 8]) - with_mask).abs().max() < 1e-6
+
+
+def test_arrays_whose_rows_are_not_dense_go_through_a_mask() -> None:
+    """torch's kernel for processors takes dense rows for granted, and would be silently wrong."""
+    q, k, v = draw(7, 8)
+    strided = q.transpose(2, 3).contiguous().transpose(2, 3)
+    assert not can_attend_newest(strided, k, v)
+    expected = SdpaKernel().attend(q, k, v, SIGHTS[7, 8], scale=0.3)
+    assert (SdpaKernel().attend(strided, k, v, SIGHTS[7, 8], scale=0.3) - expected).abs().max() < 1e-6

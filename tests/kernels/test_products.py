@@ -51,6 +51,10 @@ def test_o01_row_of_a_product_does_not_depend_on_the_others():
     assert torch.equal(linear_int8(x, levels, steps, bias), alone)
 
 
+def test_product_of_no_columns_is_the_bias():
+    assert torch.equal(linear(torch.zeros(3, 0), torch.zeros(2, 0), torch.ones(2)), torch.ones(3, 2))
+
+
 def test_products_take_rows_of_any_shape_and_layout():
     weight = torch.randn(6, 8)
     x = torch.randn(8, 3, 2).permute(1, 2, 0)

@@ -50,6 +50,11 @@ def test_vectors_are_operators_and_refuse_what_does_not_fit():
     for wrong in (torch.randn(2, 1, 3, 4), torch.randn(3, 1, 4, 4), torch.randn(2, 1, 4, 5), torch.randn(4, 4)):
         with pytest.raises(RuntimeError, match="not fit"):
             rotate(x, wrong, wrong, True)
+    for sin in (torch.randn(1, 1, 1, 1), torch.randn(1, 1, 4, 4)):
+        with pytest.raises(RuntimeError, match="not fit"):
+            rotate(x, angle, sin, True)
+    with pytest.raises(RuntimeError, match="not fit"):
+        rotate(x[0, 0], angle, angle, True)
     with pytest.raises(RuntimeError, match="not fit"):
         rms_norm(x, torch.ones(7), 1e-5)
     with pytest.raises(RuntimeError, match="another type"):

@@ -54,10 +54,10 @@ class Apart:
         return answer
 
     def _ask(self, what: str) -> Any:
-        self._asks.send(what)
         try:
+            self._asks.send(what)
             well, found = self._asks.recv()
-        except EOFError:
+        except (EOFError, OSError):
             raise DataError("its process has ended") from None
         if not well:
             raise DataError(found)

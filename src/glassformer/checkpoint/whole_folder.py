@@ -77,7 +77,7 @@ def _move_in(unfinished: Path, folder: Path, last: str) -> None:
     aside = folder / FORMER
     if (folder / last).exists():
         shutil.rmtree(aside, ignore_errors=True)  # it was left after the model that stands here
-    for file in list(_old(folder)):
+    for file in sorted(_old(folder), key=lambda file: file.name != last):  # without its last file it is no whole one
         place = aside / file.relative_to(folder)
         if file.exists() and not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -100,7 +100,7 @@ def generate(
     fast: Annotated[
         Literal["auto", "on", "off"],
         typer.Option(
-            help="off: the model as it is written; auto: products by code of our own, and steps compiled where it"
+            help="off: the model as it is written; auto: by code of our own where that is faster, and compiled where it"
             " pays (8,000 tokens); on: compiled from the first step on (a minute)."
         ),
     ] = "auto",

@@ -227,8 +227,10 @@ class KVCache:
             _check_rows(memory_rows, size, "the memory of a cache")
         self._gather(rows)
         if not all(_all_in_order(memory_rows, size) for size in sizes):
+            index = torch.tensor(memory_rows, device=self.length.device)
             for layer in self.layers:
-                layer.gather_cross(memory_rows)
+                if layer.cross is not None:
+                    layer.cross = (layer.cross[0][index], layer.cross[1][index])
 
     def reorder(self, rows: Sequence[int]) -> None:
         """Let row i go on from row `rows[i]`, within the same sentence: the cross cache stays as it is.

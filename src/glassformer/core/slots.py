@@ -54,15 +54,6 @@ class LayerCache:
         """Return all that is kept."""
         return list(self.cross or ())
 
-    def gather_cross(self, rows: Sequence[int]) -> None:
-        """Keep only the given rows of the memory, in that order; storage of which half is idle is freed."""
-        if self.cross is None:
-            return
-        keys, values = self.cross
-        stays = _room(keys) // 2 < len(rows) <= len(keys)
-        gather = RowGather(rows, stays=stays, device=keys.device)
-        self.cross = gather(keys, slice(None)), gather(values, slice(None))
-
 
 class KeyCache(LayerCache):
     """Keys and values of one layer; one spare slot at the end takes what is not a token.
@@ -248,16 +239,26 @@ class Slots:
 
     def gather(self, rows: Sequence[int]) -> None:
         """Copy what is in use of rows that change; fewer than half of the rows move to storage of their own size."""
-        stays = self._allocated // 2 < len(rows) <= len(self.held)
-        in_use = slice(self.extent)
-        gather = RowGather(rows, stays=stays, device=self.filled.device)
+        device, number = self.filled.device, len(rows)
+        stays = self._allocated // 2 < number <= len(self.held)
+        to = [i for i, row in enumerate(rows) if not stays or row != i]
+        source, target = torch.tensor([rows[i] for i in to], device=device), torch.tensor(to, device=device)
+
+        def moved(old: Tensor) -> Tensor:
+            new = old[:number] if stays else old.new_empty(number, *old.shape[1:])
+            if to:
+                new.narrow(2, 0, self.extent).index_copy_(
+                    0, target, old.narrow(2, 0, self.extent).index_select(0, source)
+                )
+            return new
+
         for layer in self.layers:
-            layer.keys, layer.values = gather(layer.keys, in_use), gather(layer.values, in_use)
+            layer.keys, layer.values = moved(layer.keys), moved(layer.values)
         if not stays:
-            self._allocated, self._blank = len(rows), False
+            self._allocated, self._blank = number, False
             if not self._in_step:
                 self._clear()
-        whole = torch.tensor(rows, device=self.filled.device)
+        whole = torch.tensor(rows, device=device)
         self.position, self.segment = self.position[whole], self.segment[whole]
         self.dropped = [self.dropped[row] for row in rows]
         self._hold([self.held[row] for row in rows])
@@ -319,34 +320,6 @@ class Slots:
             blank = self.segment.new_full((number, size + 1), NO_TOKEN)
             self.segment = _moved(self.segment, blank, extent, dim=1)
         self.size, self._allocated, self._blank = size, number, True
-
-
-class RowGather:
-    """Let row i of a tensor be its row `rows[i]`.
-
-    Args:
-        rows: Rows, in their new order.
-        stays: Whether they stay in their storage, where only those move that change; there is room for them.
-        device: Of the tensors.
-    """
-
-    def __init__(self, rows: Sequence[int], *, stays: bool, device: torch.device) -> None:
-        to = [i for i, row in enumerate(rows) if not stays or row != i]
-        self._number, self._stays = len(rows), stays
-        self._source = torch.tensor([rows[i] for i in to], dtype=torch.long, device=device)
-        self._target = torch.tensor(to, dtype=torch.long, device=device)
-
-    def __call__(self, old: Tensor, in_use: slice) -> Tensor:
-        """Return the rows; of their third dimension, only what is in use is moved."""
-        new = old[: self._number] if self._stays else old.new_empty(self._number, *old.shape[1:])
-        if len(self._target):
-            new[:, :, in_use].index_copy_(0, self._target, old[:, :, in_use].index_select(0, self._source))
-        return new
-
-
-def _room(x: Tensor) -> int:
-    """The number of rows that there is storage for."""
-    return x.untyped_storage().nbytes() // (x.element_size() * max(x.stride(0), 1))
 
 
 def refuse_gradients(k: Tensor) -> None:

@@ -50,8 +50,8 @@ def beam_search(
     prefix can still become better than the worst kept one, the longest possible length assumed: so the first of
     several results is the one that n_best = 1 gives, and the tighter the limit, the sooner the search ends.
     Hypotheses that reach a limit are unfinished; they come behind all that ended and only if these are fewer than
-    `n_best`. Of equals, the one found first comes first: the shorter one, that of the better prefix, that of the lower
-    token id. So beam = 1 and alpha = 0 is greedy generation.
+    `n_best`. Of equals, the one found first comes first: the shorter one, that of the prefix in the lower place,
+    that of the lower token id. So beam = 1 and alpha = 0 is greedy generation.
 
     All prompts are one batch: whoever has many cuts them into batches. Rows share a batch and nothing else; in float32
     a sentence's hypotheses do not depend on the others unless two are all but equally probable.

@@ -40,7 +40,7 @@ class GenerationConfig(Config):
         when_full: What happens when a row fills the model's context: "stop", or "slide": forget the older
             half (the begin token stays) and go on.
         top: How many candidates, with their probabilities, each step reports.
-        fast: "off" = the model as it is written; "auto" = products by code of our own, where that is faster, and
+        fast: "off" = the model as it is written; "auto" = by code of our own, where that is faster, and
             steps through a compiled graph, where thousands of tokens are still to come; "on" = through the graph from
             the first step on, which takes up to a minute to make. Scores differ by rounding only.
     """
@@ -86,7 +86,7 @@ class BeamConfig(Config):
         use_cache: Keep keys and values, where the decoder is causal; False computes everything again at every step:
             slow, and equal.
         prefill_chunk: A prompt is read so many tokens at a time; see `GenerationConfig`.
-        fast: "off" = the model as it is written; "auto" = products by code of our own, where that is faster.
+        fast: "off" = the model as it is written; "auto" = by code of our own, where that is faster.
     """
 
     beam: int = Field(5, ge=1, le=MOST_BEAM)

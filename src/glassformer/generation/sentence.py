@@ -73,7 +73,8 @@ class Sentence:
         better than it. It does not cost one of the `beam` places, so ends cannot crowd out what is live.
 
         Args:
-            continuations: The best ones of all live prefixes together, the best first: 2 `beam`, or all there are.
+            continuations: The best ones of all live prefixes together, the best first: enough for `beam` that go
+                on beside all that may end, or all there are.
         """
         live: list[Prefix] = []
         for logprob, parent, token in continuations:

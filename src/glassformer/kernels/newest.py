@@ -10,7 +10,8 @@ from torch import Tensor
 def can_attend_newest(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Return whether torch's kernel for processors takes these, and no gradient is wanted, which it has not."""
     wanted = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v))
-    return q.device.type == "cpu" and q.shape[3] == v.shape[3] and not wanted
+    dense = all(x.stride(-1) == 1 for x in (q, k, v))  # it takes that for granted
+    return q.device.type == "cpu" and q.shape[3] == v.shape[3] and dense and not wanted
 
 
 def attend_newest(

@@ -151,7 +151,9 @@ Size rows_of(const Array& x, const Array& matrix, std::initializer_list<const Ar
     fit = fit && each->count() == matrix.size(0);
   }
   require(fit, "shapes that do not fit: " + shapes);
-  return x.count() / std::max(matrix.size(1), Size(1));
+  Size rows = 1;
+  for (int64_t dim = 0; dim + 1 < x.dims(); dim++) rows *= x.size(dim);
+  return rows;
 }
 
 Sizes with_last(Sizes sizes, Size last) {

@@ -1,8 +1,8 @@
 // What is done with each vector by itself: the norm without a mean, and the rotation by positions.
 // vectors.py says what the operators at the end compute.
 
+#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "lanes.h"
 #include "tensors.h"
@@ -26,11 +26,11 @@ Array rms_norm(const Array& any_x, const Array& any_weight, const double& eps) {
 
 // Pairs are (i, i + P) by halves, else (2i, 2i + 1); what is behind them stays.
 Array rotate(const Array& any_x, const Array& any_cos, const Array& any_sin, const bool& halves) {
+  std::string shapes = "shapes that do not fit: " + any_x.shape() + ", " + any_cos.shape() + " and " + any_sin.shape();
+  require(any_x.dims() == 4 && any_cos.dims() == 4 && any_cos.sizes() == any_sin.sizes(), shapes);
   Array x = by_rows(any_x), cos = any_cos.dense<float>(), sin = any_sin.dense<float>();
-  std::string shapes = "shapes that do not fit: " + x.shape() + ", " + cos.shape() + " and " + sin.shape();
-  require(x.dims() == 4 && cos.dims() == 4 && sin.dims() == 4, shapes);
   const Size B = x.size(0), H = x.size(1), T = x.size(2), E = x.size(3), P = cos.size(3);
-  require(2 * P <= E && spans(cos, {B, 1, T, P}) && spans(sin, {cos.size(0), 1, cos.size(2), P}), shapes);
+  require(2 * P <= E && spans(cos, {B, 1, T, P}), shapes);
   Array result = Array::made<float>({B, H, T, E});
   const Steps of_x = steps_of(x), of_cos = steps_of(cos);
   const float *from = x.data<float>(), *cosines = cos.data<float>(), *sines = sin.data<float>();
