@@ -212,6 +212,7 @@ def test_models_of_one_kind_share_graphs_and_others_do_not():
         lambda other: other.half(),
         lambda other: setattr(other.get_submodule(attention).qkv, "bias", None),
         quantise_in_place,
+        lambda other: setattr(other.decoder.blocks[0].attention_norm, "weight", other.decoder.final_norm.weight),
     ]
     assert len({kind, *(changed(change) for change in changes)}) == 1 + len(changes)
 

@@ -8,12 +8,15 @@ from torch import nn
 
 from glassformer.kernels.operators import has_operators
 from glassformer.kernels.registry import choose_kernel
+from glassformer.kernels.softmax import choose_quick_kernel
 from glassformer.models import quick as quick_module
 from glassformer.models.quantise import quantise_model
 from glassformer.models.quick import quick_copy
 from glassformer.parts import product as product_module
+from glassformer.parts.norm import QuickRMSNorm
 from glassformer.parts.product import QuickLinear, product, quick_product
 from glassformer.parts.quantised import quantise
+from glassformer.parts.rotary import quick_rotate
 
 from .architectures import ARCHITECTURES, TOKENS
 
@@ -89,6 +92,15 @@ def test_quick_copy_drops_nothing_and_leaves_the_model_in_its_mode(tiny):
     quick = quick_copy(model)
     assert not any(module.training for module in quick.modules())
     assert all(module.training for module in model.modules())
+
+
+def test_quick_copy_has_the_quick_form_of_all_that_there_is_one_of(tiny):
+    quick = quick_copy(tiny(norm="rms", positions="rotary"))
+    block = quick.decoder.blocks[0]
+    assert isinstance(block.attention.qkv, QuickLinear)
+    assert (block.attention.rotate, block.attention.choose) == (quick_rotate, choose_quick_kernel)
+    assert isinstance(block.attention_norm, QuickRMSNorm)
+    assert quick.head.product is quick_product
 
 
 def test_projection_of_another_kind_stays_what_it_is(tiny):

@@ -129,14 +129,16 @@ def step(
 def kind_of(model: nn.Module) -> str:
     """Return what models have in common for which the same graphs are right, as a digest.
 
-    That is each module's class and attributes, hooks among them, and the kind of its parameters, but not their numbers.
+    That is each module's class and attributes, hooks among them, and the kind of its parameters and which of them are
+    one and the same, but not their numbers.
     """
-    said = []
+    said, first = [], dict[int, str]()
     for name, module in model.named_modules():
         said.append(f"{name} {type(module)}")
         said += [f"{key} = {value!r}" for key, value in vars(module).items() if key not in TENSORS]
         for key, x in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
-            said.append(f"{key}: {type(x)} {x.dtype} {x.device} {x.shape} {x.stride()} {x.requires_grad}")
+            same = first.setdefault(id(x), f"{name}.{key}")
+            said.append(f"{key}: {same} {type(x)} {x.dtype} {x.device} {x.shape} {x.stride()} {x.requires_grad}")
     return sha256("\n".join(said).encode()).hexdigest()
 
 

@@ -56,8 +56,8 @@ void dots(const float* x, const float* w, Size columns, Size outputs, float* out
     }
 }
 
-// ROWS rows of levels plus 128 times one row of the matrix, in whole numbers. Processors multiply numbers with a sign by
-// numbers without: hence the 128, and what it brings too much goes again.
+// ROWS rows of levels plus 128 times one row of the matrix, in whole numbers. Processors multiply numbers with a sign
+// by numbers without: hence the 128, and what it brings too much goes again.
 template <int ROWS>
 void dots(const uint8_t* x, const int8_t* w, Size columns, int32_t* out) {
   Size i = 0;
@@ -181,10 +181,11 @@ Array linear(const Array& any_x, const Array& any_weight, const std::optional<Ar
 
 Array linear_int8(const Array& any_x, const Array& any_levels, const Array& any_steps,
                   const std::optional<Array>& any_bias) {
-  Array x = any_x.dense<float>(), levels = any_levels.dense<int8_t>(), any = any_steps.dense<float>();
-  Size rows = rows_of(x, levels, {&any}), columns = levels.size(1), outputs = levels.size(0);
+  Array x = any_x.dense<float>(), levels = any_levels.dense<int8_t>(), sizes_of_levels = any_steps.dense<float>();
+  Size rows = rows_of(x, levels, {&sizes_of_levels}), columns = levels.size(1), outputs = levels.size(0);
   std::optional<Array> offsets = fitting(any_bias, outputs);
-  const float *from = x.data<float>(), *steps = any.data<float>(), *bias = offsets ? offsets->data<float>() : nullptr;
+  const float *from = x.data<float>(), *steps = sizes_of_levels.data<float>();
+  const float* bias = offsets ? offsets->data<float>() : nullptr;
   Sizes sizes = with_last(x.sizes(), outputs);
   if (rows > FEW) return multiply_many(from, levels, steps, bias, rows, columns, outputs).seen_as(sizes);
   Array result = Array::made<float>(sizes);

@@ -39,8 +39,9 @@ Array attend(const Array& any_q, const Array& any_k, const Array& any_v, const s
              const double& exact_scale) {
   std::string shapes = any_q.shape() + ", " + any_k.shape() + " and " + any_v.shape();
   require(any_q.dims() == 4 && any_k.dims() == 4 && any_v.dims() == 4, "shapes that do not fit: " + shapes);
-  Array q_ = by_rows(any_q), k_ = by_rows(any_k), v_ = by_rows(any_v);
-  const Size B = q_.size(0), H = q_.size(1), T = q_.size(2), E = q_.size(3), K = k_.size(1), S = k_.size(2), V = v_.size(3);
+  Array q_ = dense_rows(any_q), k_ = dense_rows(any_k), v_ = dense_rows(any_v);
+  const Size B = q_.size(0), H = q_.size(1), T = q_.size(2), E = q_.size(3);
+  const Size K = k_.size(1), S = k_.size(2), V = v_.size(3);
   require(k_.size(0) == B && v_.size(0) == B && v_.size(1) == K && v_.size(2) == S && k_.size(3) == E && H % K == 0 &&
               (!seen || (seen->dims() == 4 && spans(*seen, {B, H, T, S}))),
           "shapes that do not fit: " + shapes);
@@ -119,7 +120,8 @@ Pair most_probable(const Array& any_x, const int64_t& number, const int64_t& wit
   Array x = any_x.dense<float>();
   require(x.dims() == 2, "a matrix is expected, not " + x.shape());
   const Size rows = x.size(0), columns = x.size(1), n = number, width = within;
-  require(0 < n && n <= width && width <= columns, std::to_string(n) + " of " + std::to_string(width) + " of " + x.shape());
+  require(0 < n && n <= width && width <= columns,
+          std::to_string(n) + " of " + std::to_string(width) + " of " + x.shape());
   Array values = Array::made<float>({rows, n}), places = Array::made<int64_t>({rows, n});
   const float* from = x.data<float>();
   float* value = values.data<float>();
@@ -136,7 +138,8 @@ Pair most_probable(const Array& any_x, const int64_t& number, const int64_t& wit
       // The n largest stand in blocks whose largest is one of the n largest of these.
       for (Size b = 0; b < blocks; b++) most[b] = most_of(row + b * BLOCK, std::min(BLOCK, width - b * BLOCK));
       std::copy(most.begin(), most.end(), ordered.begin());
-      if (n < blocks) std::nth_element(ordered.begin(), ordered.begin() + (n - 1), ordered.end(), std::greater<float>());
+      if (n < blocks)
+        std::nth_element(ordered.begin(), ordered.begin() + (n - 1), ordered.end(), std::greater<float>());
       const float least = n < blocks ? ordered[n - 1] : NOTHING;
       Size found = 0;
       for (Size b = 0; b < blocks; b++) {

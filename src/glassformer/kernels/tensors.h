@@ -1,5 +1,5 @@
-// Tensors of torch in C++, through the functions in C that it keeps the same from version to version: none of its larger
-// headers is read, so compiling stays a matter of seconds.
+// Tensors of torch in C++, through the functions in C that it keeps the same from version to version: none of its
+// larger headers is read, so compiling stays a matter of seconds.
 
 #pragma once
 
@@ -48,8 +48,8 @@ class Array {
   static Array made(const Sizes& sizes) {
     AtenTensorHandle handle;
     Sizes steps = dense_steps(sizes);
-    done(aoti_torch_empty_strided(sizes.size(), sizes.data(), steps.data(), type_of<T>(), aoti_torch_device_type_cpu(), 0,
-                                  &handle));
+    done(aoti_torch_empty_strided(sizes.size(), sizes.data(), steps.data(), type_of<T>(), aoti_torch_device_type_cpu(),
+                                  0, &handle));
     return Array(handle);
   }
 
@@ -142,7 +142,7 @@ inline Steps steps_of(const Array& x) {
 }
 
 // With the numbers of each row side by side.
-inline Array by_rows(const Array& x) { return x.step(3) == 1 || x.size(3) == 1 ? x : x.dense<float>(); }
+inline Array dense_rows(const Array& x) { return x.step(3) == 1 || x.size(3) == 1 ? x : x.dense<float>(); }
 
 // Whether an array has these sizes, or 1 in the place of some.
 inline bool spans(const Array& x, std::initializer_list<int64_t> sizes) {

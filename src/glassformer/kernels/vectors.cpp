@@ -11,7 +11,8 @@ namespace {
 
 Array rms_norm(const Array& any_x, const Array& any_weight, const double& eps) {
   Array x = any_x.dense<float>(), weight = any_weight.dense<float>(), result = Array::made<float>(x.sizes());
-  require(x.dims() > 0 && x.size(x.dims() - 1) == weight.count(), "shapes that do not fit: " + x.shape() + " and " + weight.shape());
+  require(x.dims() > 0 && x.size(x.dims() - 1) == weight.count(),
+          "shapes that do not fit: " + x.shape() + " and " + weight.shape());
   const Size columns = weight.count(), rows = x.count() / std::max(columns, Size(1));
   const float *from = x.data<float>(), *gain = weight.data<float>();
   float* out = result.data<float>();
@@ -28,7 +29,7 @@ Array rms_norm(const Array& any_x, const Array& any_weight, const double& eps) {
 Array rotate(const Array& any_x, const Array& any_cos, const Array& any_sin, const bool& halves) {
   std::string shapes = "shapes that do not fit: " + any_x.shape() + ", " + any_cos.shape() + " and " + any_sin.shape();
   require(any_x.dims() == 4 && any_cos.dims() == 4 && any_cos.sizes() == any_sin.sizes(), shapes);
-  Array x = by_rows(any_x), cos = any_cos.dense<float>(), sin = any_sin.dense<float>();
+  Array x = dense_rows(any_x), cos = any_cos.dense<float>(), sin = any_sin.dense<float>();
   const Size B = x.size(0), H = x.size(1), T = x.size(2), E = x.size(3), P = cos.size(3);
   require(2 * P <= E && spans(cos, {B, 1, T, P}), shapes);
   Array result = Array::made<float>({B, H, T, E});
